@@ -19,6 +19,8 @@ import sys
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
 # Folders at the top of the tree that hold programs instead of modules.
 PROGRAMS = {"docs", "examples", "subprojects", "tests"}
+# The parts of the core. CONTRIBUTING.md says what is in which.
+CORE = ["common", "coroutines", "memory", "runtime", "data", "pipeline", "stages", "observability"]
 
 
 @dataclasses.dataclass
@@ -70,10 +72,21 @@ def header_folder(folder):
     return "" if folder == "lib" else f"{folder}/"
 
 
+def source_folders(folder):
+    """The folders of sources that `folder` stands for. They do not include nested ones, except for
+    the core's, whose sources, private headers and tests are in these folders below it."""
+    return [folder, *(f"lib/{part}" for part in CORE)] if folder == "lib" else [folder]
+
+
 def header_folders(folder):
-    """All folders of public headers for a folder of sources. They do not include nested ones."""
+    """All folders of public headers for a folder of sources."""
     own = f"include/lade/{header_folder(folder)}".rstrip("/")
-    return [own, f"{own}/detail"] if folder == "lib" else [own]
+    return [own, *(f"{own}/detail/{part}" for part in CORE)] if folder == "lib" else [own]
+
+
+def test_folders(folder):
+    """All folders of tests for a folder of sources."""
+    return [f"tests/{part}" for part in CORE] if folder == "lib" else [f"tests/{folder}"]
 
 
 def parse(name, section):

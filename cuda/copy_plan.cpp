@@ -1,7 +1,7 @@
 #include "copy_plan.hpp"
 #include "label_copy.hpp"
 
-#include <lade/detail/stacked_fields.hpp>
+#include <lade/detail/data/stacked_fields.hpp>
 #include <lade/error.hpp>
 
 #include <cstdint>

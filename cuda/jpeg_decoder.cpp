@@ -9,7 +9,7 @@
 #include "runtime_api.hpp"
 
 #include <lade/cuda/jpeg_decoder.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>

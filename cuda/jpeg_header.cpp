@@ -1,6 +1,6 @@
 #include "jpeg_header.hpp"
 
-#include <lade/detail/orientation.hpp>
+#include <lade/detail/data/orientation.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/runtime.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>

@@ -4,8 +4,8 @@
 #include "runtime_api.hpp"
 
 #include <lade/cuda/memory.hpp>
-#include <lade/detail/activity.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/runtime/activity.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>

@@ -3,11 +3,10 @@
 #include "transfers.hpp"
 
 #include <lade/cuda/to_device.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
-#include <lade/stats.hpp>
+#include <lade/map.hpp>
+#include <lade/per_run.hpp>
 #include <lade/trace.hpp>
 
 #include <algorithm>
@@ -19,7 +18,6 @@
 
 namespace lade::cuda {
 
-using lade::detail::opening;
 using lade::detail::shared_const;
 
 detail::to_device_settings::to_device_settings(const to_device_options& options)
@@ -82,8 +80,8 @@ static tensor fixed_part(const tensor& fixed, const copy_plan::part& of) {
 // when the run and its trace have ended.
 class queue_level {
  public:
-  queue_level(trace* to, const lade::detail::stage_counters& of) {
-    if (to) shared_ = std::make_shared<shared>(to, of);
+  explicit queue_level(const stage_run& of) {
+    if (of.trace()) shared_ = std::make_shared<shared>(of);
   }
   queue_level(queue_level&&) = default;
   ~queue_level() {
@@ -99,23 +97,24 @@ class queue_level {
 
  private:
   struct shared {
-    shared(trace* into, const lade::detail::stage_counters& of) : to(into), stage(of) {}
+    explicit shared(const stage_run& of) : to(of.trace()), run(of) {}
 
     // A trace that has no memory for an event lacks it.
     void change(int by) noexcept try {
       std::lock_guard lock(mutex);
       count += static_cast<std::uint64_t>(by);
-      if (to) to->add_levels(stage.name() + " on the GPU", {{"queued", count}});
+      if (to) to->add_levels(run->stage() + " on the GPU", {{"queued", count}});
     } catch (...) {}
 
     void end() noexcept {
       std::lock_guard lock(mutex);
       to = nullptr;
+      run.reset();
     }
 
     std::mutex mutex;
-    trace* to;                                  // guarded by the mutex, as is the count
-    const lade::detail::stage_counters& stage;  // lives as long as the trace is known
+    trace* to;                     // guarded by the mutex, as are the others
+    std::optional<stage_run> run;  // as long as the trace is known
     std::uint64_t count = 0;
   };
 
@@ -125,13 +124,12 @@ class queue_level {
 // The function of the stage, in one run.
 class detail::device_copies {
  public:
-  device_copies(shared_const<to_device_settings> settings, const opening& run,
-                const lade::detail::stage_counters& stage)
+  device_copies(shared_const<to_device_settings> settings, const stage_run& run)
       : settings_(std::move(settings)),
-        run_(run.run),
+        run_(run),
         fixed_(claim_fixed_tensors(settings_->fixed(), settings_->name(), settings_->into())),
-        queue_(run_->options().trace, stage),
-        transfers_(transfers::of(run.run->runtime())),
+        queue_(run),
+        transfers_(transfers::of(run.runtime())),
         copying_(device(settings_->options().device)),
         memory_(settings_->options().memory),
         host_memory_(settings_->options().host_memory) {
@@ -209,11 +207,11 @@ class detail::device_copies {
 
   void report_refusal() const {
     if (auto why = transfers_.unreported_refusal(copying_.on()); !why.empty())
-      run_->warn(settings_->name() + ": copies are slow, because memory is not pinned: " + why);
+      run_.warn(settings_->name() + ": copies are slow, because memory is not pinned: " + why);
   }
 
   shared_const<to_device_settings> settings_;
-  std::shared_ptr<lade::detail::run_state> run_;
+  stage_run run_;
   std::shared_ptr<fixed_tensors> fixed_;  // null if there are none
   queue_level queue_;
   transfers& transfers_;
@@ -222,28 +220,15 @@ class detail::device_copies {
   memory_resource* host_memory_;
 };
 
-static async_generator<device_batch> open_to_device(
-    const pipeline<sample_batch>& in, const shared_const<detail::to_device_settings>& settings,
-    const opening& run) {
-  auto& counters = run.add_stage(settings->name());
-  auto begin = [&] { return detail::device_copies(settings, run, counters); };
-  shared_const function(lade::detail::begin_with(begin, run, counters));
-  auto& host_memory = function->host_memory();
-  lade::detail::concurrent_options staff{.slots = settings->options().buffers,
-                                         .workers = 1,
-                                         .memory = &host_memory,
-                                         .policy = {.finally = on_error::fail}};
-  return lade::detail::open_concurrent<device_batch>(
-      in, run.batching_in(host_memory), settings->name(), staff,
-      lade::detail::function_for<sample_batch>(function));
-}
-
 pipeline<device_batch> to_device_stage::attach(const pipeline<sample_batch>& in) const {
-  return lade::detail::make_pipeline<device_batch>(
-      lade::detail::node_facts::behind(in.last(), "to_device", settings_->name())
-          .on(stage_executor::cpu_pool)
-          .with("buffers", settings_->options().buffers),
-      [in, settings = settings_](const opening& run) { return open_to_device(in, settings, run); });
+  auto begin = [settings = settings_](const stage_run& run) {
+    return detail::device_copies(settings, run);
+  };
+  return in | map(per_run(begin), {.concurrency = 1,
+                                   .buffer = settings_->options().buffers - 1,
+                                   .on_error = on_error::fail,
+                                   .name = settings_->name(),
+                                   .kind = "to_device"});
 }
 
 }  // namespace lade::cuda

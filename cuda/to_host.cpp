@@ -3,10 +3,10 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/cuda/to_host.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/map.hpp>
+#include <lade/per_run.hpp>
 
 #include <exception>
 #include <memory>
@@ -117,28 +117,15 @@ class host_copies {
   std::shared_ptr<memory_resource> memory_;  // null: pinned memory of the runtime
 };
 
-static async_generator<sample_batch> open_to_host(const pipeline<device_batch>& in,
-                                                  const std::string& name,
-                                                  const to_host_options& options,
-                                                  const std::shared_ptr<memory_resource>& memory,
-                                                  const lade::detail::opening& run) {
-  lade::detail::shared_const function(host_copies(run.run->runtime(), memory));
-  lade::detail::concurrent_options staff{.slots = options.buffers,
-                                         .workers = options.buffers,
-                                         .on_reactor = true,
-                                         .policy = {.finally = on_error::fail}};
-  return lade::detail::open_concurrent<sample_batch>(
-      in, run, name, staff, lade::detail::function_for<device_batch>(function));
-}
-
 pipeline<sample_batch> to_host_stage::attach(const pipeline<device_batch>& in) const {
-  return lade::detail::make_pipeline<sample_batch>(
-      lade::detail::node_facts::behind(in.last(), "to_host", name_)
-          .on(stage_executor::reactor)
-          .with("buffers", options_.buffers),
-      [in, self = *this](const lade::detail::opening& run) {
-        return open_to_host(in, self.name_, self.options_, self.memory_, run);
-      });
+  auto begin = [memory = memory_](const stage_run& run) {
+    return host_copies(run.runtime(), memory);
+  };
+  return in | map(per_run(begin), {.concurrency = options_.buffers,
+                                   .buffer = 0,
+                                   .on_error = on_error::fail,
+                                   .name = name_,
+                                   .kind = "to_host"});
 }
 
 }  // namespace lade::cuda

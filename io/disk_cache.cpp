@@ -2,7 +2,7 @@
 #include "kept_reader.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/runtime.hpp>

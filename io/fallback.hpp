@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <lade/detail/reactor.hpp>
+#include <lade/detail/runtime/reactor.hpp>
 
 #include <condition_variable>
 #include <string>

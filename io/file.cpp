@@ -4,8 +4,8 @@
 #include "whole_file.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/operation.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/store.hpp>

@@ -5,7 +5,7 @@
 #include "cache_block.hpp"
 
 #include <lade/context.hpp>
-#include <lade/detail/demand.hpp>
+#include <lade/detail/memory/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/sleep.hpp>

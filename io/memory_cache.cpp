@@ -2,7 +2,7 @@
 #include "flights.hpp"
 #include "kept_reader.hpp"
 
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/memory_cache.hpp>
 #include <lade/this_context.hpp>

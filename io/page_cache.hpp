@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/waiter.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
 
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include <lade/detail/operation.hpp>
+#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/io/poll.hpp>
 

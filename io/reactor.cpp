@@ -1,7 +1,7 @@
 #include "fallback.hpp"
 #include "uring.hpp"
 
-#include <lade/detail/reactor.hpp>
+#include <lade/detail/runtime/reactor.hpp>
 #include <lade/error.hpp>
 
 #include <string>

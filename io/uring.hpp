@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/reactor.hpp>
+#include <lade/detail/runtime/reactor.hpp>
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include <lade/detail/load_little.hpp>
+#include <lade/detail/common/load_little.hpp>
 #include <lade/error.hpp>
 #include <lade/io/wav_header.hpp>
 

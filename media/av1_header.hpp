@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <lade/detail/byte_view.hpp>
+#include <lade/detail/common/byte_view.hpp>
 
 #include <array>
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 #include "av1_header.hpp"
 
-#include <lade/detail/byte_view.hpp>
+#include <lade/detail/common/byte_view.hpp>
 
 namespace lade::media {
 

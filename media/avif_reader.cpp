@@ -3,7 +3,7 @@
 #include "av1_header.hpp"
 #include "avif_items.hpp"
 
-#include <lade/detail/freed_memory.hpp>
+#include <lade/detail/memory/freed_memory.hpp>
 
 #include <algorithm>
 #include <cstdio>

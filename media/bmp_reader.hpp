@@ -5,7 +5,7 @@
 #include "colours.hpp"
 #include "frame_reader.hpp"
 
-#include <lade/detail/byte_view.hpp>
+#include <lade/detail/common/byte_view.hpp>
 
 #include <array>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "decoders.hpp"
 
-#include <lade/detail/byte_view.hpp>
+#include <lade/detail/common/byte_view.hpp>
 
 #include <memory>
 #include <utility>

@@ -1,4 +1,4 @@
-#include <lade/detail/orientation.hpp>
+#include <lade/detail/data/orientation.hpp>
 
 #include "exif.hpp"
 #include "png_text.hpp"

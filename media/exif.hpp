@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/byte_view.hpp>
+#include <lade/detail/common/byte_view.hpp>
 
 namespace lade::media {
 

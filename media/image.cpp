@@ -1,6 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
 #include <lade/media/picture.hpp>

@@ -1,5 +1,5 @@
-#include <lade/detail/byte_view.hpp>
-#include <lade/detail/tiff_tags.hpp>
+#include <lade/detail/common/byte_view.hpp>
+#include <lade/detail/data/tiff_tags.hpp>
 #include <lade/media/image.hpp>
 
 #include "av1_header.hpp"

@@ -4,7 +4,7 @@
 
 #include "frame_reader.hpp"
 
-#include <lade/detail/byte_view.hpp>
+#include <lade/detail/common/byte_view.hpp>
 #include <lade/media/av.hpp>
 
 #include <cstdint>

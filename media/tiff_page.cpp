@@ -1,7 +1,7 @@
 #include "tiff_page.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/tiff_tags.hpp>
+#include <lade/detail/data/tiff_tags.hpp>
 
 #include <algorithm>
 #include <cstdio>

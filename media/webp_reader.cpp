@@ -1,6 +1,6 @@
 #include "webp_reader.hpp"
 
-#include <lade/detail/freed_memory.hpp>
+#include <lade/detail/memory/freed_memory.hpp>
 
 #include <cstring>
 #include <memory>

@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include <lade/detail/gcc12.hpp>
-#include <lade/detail/promise.hpp>
-#include <lade/detail/rendezvous.hpp>
+#include <lade/detail/common/gcc12.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/coroutines/rendezvous.hpp>
 #include <lade/held.hpp>
 
 #include <concepts>

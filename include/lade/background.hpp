@@ -4,10 +4,10 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/context.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/node.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 
@@ -42,7 +42,7 @@ class background_node final : public node<T> {
         work_(std::move(work)),
         name_(std::move(name)) {}
 
-  async_generator<T> open(const opening& run) const override {
+  async_generator<T> open(const open_context& run) const override {
     if (run.run->begins_background(&*work_)) start_background(*run.run, name_, (*work_)());
     return async_generator<T>(before_->open_in(run));
   }

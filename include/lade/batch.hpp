@@ -4,11 +4,11 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent_core.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/concurrent_core.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>
@@ -45,12 +45,12 @@ class batch_stage {
   template <class T>
   pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<std::vector<T>>(
-        detail::node_facts::behind(in.last(), "batch").in_groups(options_.size, options_.drop_last),
-        [in, options = options_](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "batch")
+            .in_groups(options_.size, options_.drop_last)
+            .mixing_parts("batch"),
+        [in, options = options_](const detail::open_context& run) {
           auto& counters = run.add_stage("batch");
-          run.grouping(counters, options.size, options.size);
-          return collect(in.open(run.mixing_parts("batch")), options, run.keeps_batches_whole,
-                         counters);
+          return collect(in.open(run), options, run.rules().keeps_batches_whole, counters);
         });
   }
 
@@ -91,10 +91,9 @@ class unbatch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
     auto facts = detail::node_facts::behind(in.last(), "unbatch").uncounted();
-    facts = std::move(facts).yielding(cardinality::several);
-    return detail::make_pipeline<T>(std::move(facts), [in](const detail::opening& run) {
-      return apart(in.open(run.making_parts("unbatch", true)));
-    });
+    facts = std::move(facts).yielding(cardinality::several).making_parts("unbatch", true);
+    return detail::make_pipeline<T>(
+        std::move(facts), [in](const detail::open_context& run) { return apart(in.open(run)); });
   }
 
  private:
@@ -416,7 +415,7 @@ class slot_batching {
 
  private:
   node_facts facts(node_ptr in) const;
-  concurrent_options staff(const opening& run) const;
+  concurrent_options staff(const open_context& run) const;
 
   batch_into_options options_;
   std::shared_ptr<memory_resource> memory_;  // that of the options

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/in_place_calls.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/in_place_calls.hpp>
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 
@@ -49,10 +49,11 @@ class batch_by_stage {
   auto attach(const pipeline<T>& in) const {
     using out = typename detail::optional_value<decltype(std::declval<A&>().flush())>::type;
     return detail::make_pipeline<out>(
-        detail::node_facts::behind(in.last(), "batch_by", name_).yielding(cardinality::group),
-        [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "batch_by", name_)
+            .yielding(cardinality::group)
+            .refusing_state(name_ + " decides which items it holds back"),
+        [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.name_);
-          run.refuse_state(self.name_ + " decides which items it holds back");
           detail::in_place_calls calls(run, counters);
           auto copy = [&] { return std::make_unique<batch_by_stage>(self); };
           auto own = detail::begin_with(copy, run, counters);
@@ -63,7 +64,7 @@ class batch_by_stage {
  private:
   template <class Out, class T>
   static async_generator<Out> collect(async_generator<T> in, std::unique_ptr<batch_by_stage> self,
-                                      detail::opening run, detail::stage_counters& counters,
+                                      detail::open_context run, detail::stage_counters& counters,
                                       detail::in_place_calls calls) {
     std::exception_ptr failure;
     detail::kept_name<T> name;
@@ -94,7 +95,7 @@ class batch_by_stage {
   }
 
   // What the accumulator still has; nothing after a failure.
-  auto flush(const detail::opening& run, detail::stage_counters& counters)
+  auto flush(const detail::open_context& run, detail::stage_counters& counters)
       -> decltype(std::declval<A&>().flush()) {
     try {
       return accumulator_.flush();

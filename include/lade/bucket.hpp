@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 
@@ -87,17 +87,19 @@ class bucket_stage {
         "lade::bucket: the length must take the stage's item by const reference or value, return "
         "an integer, and be callable as const: not a mutable lambda, not one that takes T&");
     return detail::make_pipeline<std::vector<T>>(
-        detail::node_facts::behind(in.last(), "bucket", name_).yielding(cardinality::group),
-        [in, self = *this](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "bucket", name_)
+            .yielding(cardinality::group)
+            .reordering("bucket"),
+        [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.name_);
-          return collect(in.open(run.reordering("bucket")), self, run, counters);
+          return collect(in.open(run), self, run, counters);
         });
   }
 
  private:
   template <class T>
   static async_generator<std::vector<T>> collect(async_generator<T> in, bucket_stage self,
-                                                 detail::opening run,
+                                                 detail::open_context run,
                                                  detail::stage_counters& counters) {
     std::vector<detail::open_bucket<T>> buckets(self.options_.boundaries.size() + 1);
     std::exception_ptr failure;
@@ -125,7 +127,7 @@ class bucket_stage {
       detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
       co_yield yielded;
     }
-    if (self.options_.drop_last || (failure && run.keeps_batches_whole)) buckets.clear();
+    if (self.options_.drop_last || (failure && run.rules().keeps_batches_whole)) buckets.clear();
     for (auto& rest : buckets) {
       if (rest.items.empty()) continue;
       detail::count_out(counters, rest.items);
@@ -138,7 +140,8 @@ class bucket_stage {
   // Nothing for an item whose length cannot be told; then the failure too, unless it is dropped.
   template <class T>
   std::optional<std::size_t> length_of(const T& item, const lineage& origin,
-                                       const detail::opening& run, detail::stage_counters& counters,
+                                       const detail::open_context& run,
+                                       detail::stage_counters& counters,
                                        std::exception_ptr& failure) const {
     try {
       auto length = std::invoke(*length_, item);

@@ -5,8 +5,8 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
 #include <lade/buffer.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
@@ -80,7 +80,7 @@ bool meet(const lineage& a, const lineage& b) noexcept;
 // What a cache has kept of a pass. Immutable.
 template <class T>
 struct kept_pass {
-  explicit kept_pass(const opening& run) : epoch(run.epoch), seed(run.seed), first(run.first) {}
+  explicit kept_pass(const source_pass& of) : epoch(of.epoch), seed(of.seed), first(of.first) {}
 
   std::uint64_t epoch;
   std::uint64_t seed;
@@ -90,13 +90,8 @@ struct kept_pass {
   bool whole = false;                        // these are all
 
   // What the stages before are opened with to give the rest.
-  opening before(const opening& run) const {
-    auto result = run;
-    result.epoch = epoch;
-    result.seed = seed;
-    result.first = first;
-    result.kept = positions;
-    return result;
+  open_context before(const open_context& run) const {
+    return run.over({first, run.pass->span, epoch, seed, positions});
   }
 };
 
@@ -136,10 +131,11 @@ template <class T>
 class cache_filler {
  public:
   cache_filler(std::shared_ptr<cache_store<T>> store, const cache_options& options,
-               const opening& run)
-      : store_(!run.profiling && store->claim() ? std::move(store) : nullptr),
+               const open_context& run)
+      : store_(!run.run->profiling() && store->claim() ? std::move(store) : nullptr),
         options_(options),
-        pass_(run) {
+        place_(*run.at),
+        pass_(*run.pass) {
     if (store_) input_.emplace(run.run);
   }
   cache_filler(cache_filler&& other) noexcept = default;
@@ -148,15 +144,9 @@ class cache_filler {
     if (store_) store_->release();
   }
 
-  opening before(const opening& run) const {
-    auto result = run;
-    result.indivisible = indivisible_;
-    return result;
-  }
-
   void add(const T& item, const lineage& origin) {
     if (!store_) return;
-    if (origin.empty()) *indivisible_ = true;
+    if (origin.empty()) place_.indivisible = true;
     if (!takes(item)) return cut_before(origin);
     pass_.items.emplace_back(item, origin);
   }
@@ -181,7 +171,7 @@ class cache_filler {
   void cut_before(const lineage& origin) {
     auto& items = pass_.items;
     while (!items.empty() && meet(items.back().origin, origin)) items.pop_back();
-    if (!items.empty() && !*indivisible_) return publish();
+    if (!items.empty() && !place_.indivisible) return publish();
     items = {};
     std::exchange(store_, nullptr)->release();
     input_.reset();
@@ -198,9 +188,9 @@ class cache_filler {
   std::shared_ptr<cache_store<T>> store_;  // null if there is nothing to fill
   std::optional<open_input> input_;        // so that no epoch begins before it may use this one's
   cache_options options_;
+  const planned_node& place_;
   kept_pass<T> pass_;
   std::uint64_t bytes_ = 0;
-  std::shared_ptr<std::atomic<bool>> indivisible_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace detail
@@ -215,18 +205,13 @@ class cache_stage {
                   "lade::cache: items that cannot be copied cannot be kept");
     if (!detail::tells_bytes<T>()) require_no_bytes();
     auto store = std::make_shared<detail::cache_store<T>>();
-    auto facts = detail::node_facts::behind(in.last(), "cache");
-    return detail::make_pipeline<T>(std::move(facts), [in, store, options = options_](
-                                                          const detail::opening& from) {
-      from.refuse_state("cache gives what it has kept before the rest");
-      auto run = from;
-      run.mixes_parts = nullptr;  // what is behind does not matter to those before
-      run.before_cache = true;
+    return detail::make_pipeline<T>(facts(in.last()), [in, store, options = options_](
+                                                          const detail::open_context& run) {
       auto kept = store->find();
-      auto& counters = from.add_stage("cache", kept && kept->whole ? 0 : 1);
+      auto& counters = run.add_stage("cache", kept && kept->whole ? 0 : 1);
       if (!kept) {
         detail::cache_filler<T> filler(store, options, run);
-        auto items = in.open(filler.before(run));
+        auto items = in.open(run);
         return fill(std::move(items), std::move(filler), run, counters);
       }
       std::optional<async_generator<T>> rest;
@@ -238,7 +223,7 @@ class cache_stage {
  private:
   template <class T>
   static async_generator<T> fill(async_generator<T> in, detail::cache_filler<T> filler,
-                                 detail::opening run, detail::stage_counters& counters) {
+                                 detail::open_context run, detail::stage_counters& counters) {
     while (auto* item = co_await in.next()) {
       detail::bump(counters.in);
       auto copy = [&] { filler.add(*item, in.origin()); };
@@ -251,13 +236,13 @@ class cache_stage {
 
   template <class T>
   static async_generator<T> replay(std::shared_ptr<const detail::kept_pass<T>> kept,
-                                   std::optional<async_generator<T>> rest, detail::opening run,
+                                   std::optional<async_generator<T>> rest, detail::open_context run,
                                    detail::stage_counters& counters, detail::open_input input) {
     for (auto& each : kept->items) {
       run.throw_if_stopped(counters);
       auto copy = [&] { return each.item; };
       auto item = detail::handle(each.item, each.origin, run, counters, copy);
-      auto origin = detail::moved(each.origin, kept->first, run.first);
+      auto origin = detail::moved(each.origin, kept->first, run.pass->first);
       detail::count_out(counters, item);
       detail::with_lineage<T> yielded{origin, item};
       co_yield yielded;
@@ -266,12 +251,14 @@ class cache_stage {
     if (!rest) co_return;
     while (auto* item = co_await rest->next().apart()) {
       detail::bump(counters.in);
-      auto origin = detail::moved(rest->origin(), kept->first, run.first);
+      auto origin = detail::moved(rest->origin(), kept->first, run.pass->first);
       detail::count_out(counters, *item);
       detail::with_lineage<T> yielded{origin, *item};
       co_yield yielded;
     }
   }
+
+  detail::node_facts facts(detail::node_ptr in) const;
 
   // Throws error(invalid_argument) if there is a limit in bytes.
   void require_no_bytes() const;

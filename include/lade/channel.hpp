@@ -2,10 +2,10 @@
 
 #pragma once
 
-#include <lade/detail/gcc12.hpp>
-#include <lade/detail/mutex.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/waiter.hpp>
+#include <lade/detail/common/gcc12.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
 #include <lade/error.hpp>
 
 #include <coroutine>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/executor.hpp>
+#include <lade/detail/runtime/executor.hpp>
 
 #include <coroutine>
 #include <cstdint>

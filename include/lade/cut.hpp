@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/pipeline.hpp>
 
 #include <algorithm>
@@ -33,12 +33,10 @@ class take_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     if (auto ordered = in.then(detail::take_step{count_})) return *ordered;
-    return detail::make_pipeline<T>(
-        detail::cut_facts(in.last(), "take", detail::take_step{count_}),
-        [in, count = count_](const detail::opening& run) {
-          run.refuse_state("take counts the items of a stage: put it at the source");
-          return first(in.open(run), count);
-        });
+    return detail::make_pipeline<T>(detail::cut_facts(in.last(), "take", detail::take_step{count_}),
+                                    [in, count = count_](const detail::open_context& run) {
+                                      return first(in.open(run), count);
+                                    });
   }
 
  private:
@@ -61,12 +59,10 @@ class skip_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     if (auto ordered = in.then(detail::skip_step{count_})) return *ordered;
-    return detail::make_pipeline<T>(
-        detail::cut_facts(in.last(), "skip", detail::skip_step{count_}),
-        [in, count = count_](const detail::opening& run) {
-          run.refuse_state("skip counts the items of a stage: put it at the source");
-          return rest(in.open(run), count);
-        });
+    return detail::make_pipeline<T>(detail::cut_facts(in.last(), "skip", detail::skip_step{count_}),
+                                    [in, count = count_](const detail::open_context& run) {
+                                      return rest(in.open(run), count);
+                                    });
   }
 
  private:
@@ -92,9 +88,8 @@ class repeat_stage {
     if (auto ordered = in.then(detail::repeat_step{count_})) return *ordered;
     return detail::make_pipeline<T>(
         detail::cut_facts(in.last(), "repeat", detail::repeat_step{count_}),
-        [in, count = count_](const detail::opening& run) {
-          if (count == 1 || (count > 0 && run.profiling)) return in.open(run);
-          run.refuse_state("repeat follows other stages: put it at the source");
+        [in, count = count_](const detail::open_context& run) {
+          if (count == 1 || (count > 0 && run.run->profiling())) return in.open(run);
           std::optional<async_generator<T>> first;  // opened now, so that the run knows its stages
           if (count > 0) first.emplace(open_round(in, run, 0));
           return again(in, std::move(first), run, count, detail::open_input(run.run));
@@ -103,16 +98,17 @@ class repeat_stage {
 
  private:
   template <class T>
-  static async_generator<T> open_round(const pipeline<T>& in, detail::opening run,
+  static async_generator<T> open_round(const pipeline<T>& in, const detail::open_context& run,
                                        std::uint64_t round) {
-    run.span /= round + 2;  // of several sources, each has a part of that
-    return in.open(run);
+    auto sources = *run.pass;
+    sources.span /= round + 2;  // of several sources, each has a part of that
+    return in.open(run.over(std::move(sources)));
   }
 
   // `items`: the first round.
   template <class T>
   static async_generator<T> again(pipeline<T> in, std::optional<async_generator<T>> items,
-                                  detail::opening run, std::uint64_t count,
+                                  detail::open_context run, std::uint64_t count,
                                   detail::open_input input) {
     for (std::uint64_t round = 0; round < count; ++round) {
       run.throw_if_stopped("repeat");
@@ -128,10 +124,12 @@ class repeat_stage {
   }
 
   // The next round has the positions behind those of this one.
-  static void begin_behind(std::uint64_t last, detail::opening& run) {
-    if (last < run.first) return;
-    run.span -= last + 1 - run.first;
-    run.first = last + 1;
+  static void begin_behind(std::uint64_t last, detail::open_context& run) {
+    auto sources = *run.pass;
+    if (last < sources.first) return;
+    sources.span -= last + 1 - sources.first;
+    sources.first = last + 1;
+    run = run.over(std::move(sources));
   }
 
   std::uint64_t count_;
@@ -146,8 +144,8 @@ class prefetch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        detail::node_facts::behind(in.last(), "prefetch").with("count", count_),
-        [in, count = count_](const detail::opening& run) {
+        detail::node_facts::behind(in.last(), "prefetch").holding(count_).with("count", count_),
+        [in, count = count_](const detail::open_context& run) {
           auto& counters = run.add_stage("prefetch");
           detail::concurrent_options options{.slots = count, .workers = 0};
           std::shared_ptr<detail::concurrent_core> ahead(

@@ -30,6 +30,13 @@ enum class stage_executor : std::uint8_t {
   reactor,   // an I/O thread of the runtime
 };
 
+// In which order a stage yields its items.
+enum class stage_ordering : std::uint8_t {
+  kept,     // that of the items that it takes
+  changed,  // another: shuffled, as items finish, as inputs come
+  custom,   // whatever a coroutine of the user does
+};
+
 // A stage of a pipeline, or a source.
 struct stage_description {
   std::string kind;                 // "map", "batch_into": the function that makes such stages
@@ -37,6 +44,7 @@ struct stage_description {
   std::vector<std::size_t> inputs;  // the stages whose items it takes: indices of `stages`
   lade::cardinality cardinality = lade::cardinality::one;
   stage_executor executor = stage_executor::in_place;
+  stage_ordering ordering = stage_ordering::kept;
 
   // Options that say what it does and how much it works on at a time, by their names; of `from`,
   // "order" and "shard" for each stage that orders its list. Not all: those for failures, limits of
@@ -46,6 +54,15 @@ struct stage_description {
   // How many items it yields in an epoch, if no item fails and is dropped. Nothing if only a run
   // can tell.
   std::optional<std::uint64_t> size;
+
+  // How many items it may hold at a time, and how many bytes of them. Nothing if that depends on
+  // the run, as on the threads of the runtime, or if nothing limits it.
+  std::optional<std::uint64_t> held_items = {};
+  std::optional<std::uint64_t> held_bytes = {};
+
+  // Why a run with this stage has no exact state, whatever the other stages are; empty if it has
+  // one as far as the stage is concerned. run::state() then throws an error with this text.
+  std::string refuses_state = {};
 };
 
 // The stages of a pipeline, from the sources on. Stages that a run counts have the order and the
@@ -61,8 +78,11 @@ struct pipeline_description {
 //   2 read: map of 1, on the reactor, concurrency 64, 50000 items
 //   3 decode_image: batch_into of 2, on the CPU pool, size 256, drop_last, 195 items
 //
+// and "reordered" for one that changes the order, "no state" for one that refuses it.
+//
 //   {"stages":[{"name":"source","kind":"from","inputs":[],"cardinality":"source",
-//               "executor":"in_place","options":{},"size":50000}, ...]}
+//               "executor":"in_place","ordering":"kept","options":{},"size":50000,
+//               "held_items":null,"held_bytes":null,"refuses_state":null}, ...]}
 //
 // The lines count from 1, the inputs of JSON from 0. A size that is not known is left out of a
 // line, and null in JSON.

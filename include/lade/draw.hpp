@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/alias_table.hpp>
-#include <lade/detail/index.hpp>
+#include <lade/detail/common/alias_table.hpp>
+#include <lade/detail/pipeline/index.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 

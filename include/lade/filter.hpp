@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/items.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
 #include <lade/failure.hpp>
 #include <lade/map.hpp>
 #include <lade/pipeline.hpp>

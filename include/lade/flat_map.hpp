@@ -3,12 +3,12 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/in_place_calls.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
-#include <lade/detail/spreading.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/detail/stages/spreading.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/pipeline.hpp>
@@ -64,7 +64,9 @@ struct flat_map_settings {
   }
 
   // What a node with these settings says of itself.
-  node_facts facts(node_ptr in) const;
+
+  // What the stage says of itself. `tells_members`: whether an item that is a group has a size.
+  node_facts facts(node_ptr in, bool tells_members) const;
 
   flat_map_options options;
   std::string name;
@@ -113,25 +115,24 @@ template <class In, class Out>
 class flat_mapping : public node<Out> {
  public:
   flat_mapping(pipeline<In> in, shared_const<flat_map_settings> settings)
-      : node<Out>(settings->facts(in.last())), in_(std::move(in)), settings_(std::move(settings)) {}
+      : node<Out>(settings->facts(in.last(), group<In>)),
+        in_(std::move(in)),
+        settings_(std::move(settings)) {}
 
   const flat_map_options& options() const noexcept { return settings_->options; }
 
-  async_generator<Out> open(const opening& run) const override {
+  async_generator<Out> open(const open_context& run) const override {
     auto& counters = run.add_stage(settings_->name);
-    auto whole = run.making_parts(settings_->name, group<In>);
-    if (options().order == item_order::completion)
-      run.refuse_state(settings_->name + " gives parts of several items as they come");
-    auto wide = run.concurrency.value_or(options().concurrency);
-    if (wide > 1 || options().pool) return spread_wide(whole, counters, wide);
+    auto wide = run.concurrency_of_trial().value_or(options().concurrency);
+    if (wide > 1 || options().pool) return spread_wide(run, counters, wide);
     in_place_calls calls(run, counters);
-    return spread(counted_ptr(this), in_.open(whole), run, counters, std::move(calls));
+    return spread(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
   }
 
   // The parts of one item, each with a lineage of its own. What is yielded goes on before the
   // function's generator ends; a failure keeps what was yielded before it. The name must outlive
   // the generator.
-  async_generator<Out> parts(In item, const kept_name<In>& name, lineage origin, opening run,
+  async_generator<Out> parts(In item, const kept_name<In>& name, lineage origin, open_context run,
                              stage_counters& counters) const {
     if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
     run.throw_if_stopped(counters);
@@ -161,7 +162,8 @@ class flat_mapping : public node<Out> {
   virtual async_generator<Out> call(In item) const = 0;
 
   static async_generator<Out> spread(counted_ptr<const flat_mapping> self, async_generator<In> in,
-                                     opening run, stage_counters& counters, in_place_calls calls) {
+                                     open_context run, stage_counters& counters,
+                                     in_place_calls calls) {
     kept_name<In> name;
     while (auto* item = co_await in.next()) {
       bump(counters.in);
@@ -185,7 +187,7 @@ class flat_mapping : public node<Out> {
     }
   }
 
-  async_generator<Out> spread_wide(const opening& run, stage_counters& counters,
+  async_generator<Out> spread_wide(const open_context& run, stage_counters& counters,
                                    unsigned concurrency) const {
     using stage = spreading<In, Out, flat_mapping>;
     owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency));

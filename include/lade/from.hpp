@@ -3,11 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/index.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/progress.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/progress.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/held.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
@@ -45,20 +45,20 @@ struct numbering {
 };
 
 // Throws error(limit_exceeded) if an item would have the position of one of another source.
-void require_own_position(std::uint64_t place, const opening& run);
+void require_own_position(std::uint64_t place, const open_context& run);
 
 // Gives the items of a stretch of a source their positions, and names the source in what it throws.
 // Where a run goes on from a state of a listing, no item comes before it is known to be the same.
 template <class T>
-async_generator<T> number_items(async_generator<T> items, opening run, stage_counters& counters,
-                                open_input input, numbering<T> how) {
+async_generator<T> number_items(async_generator<T> items, open_context run,
+                                stage_counters& counters, open_input input, numbering<T> how) {
   std::deque<held<T>> waiting;
   try {
     auto& progress = run.run->progress();
     progress.begin(
-        dealing{.begin = run.first, .order = std::move(how.order), .identity = how.identity});
+        dealing{.begin = run.pass->first, .order = std::move(how.order), .identity = how.identity});
     if (!how.identity.empty()) how.identity_of = nullptr;
-    listing_log listing(progress, run.first, how.identity_of != nullptr);
+    listing_log listing(progress, run.pass->first, how.identity_of != nullptr);
     std::uint64_t i = 0;
     for (; i < how.wanted.end; ++i) {
       auto item = co_await items.next();
@@ -66,9 +66,9 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
       run.throw_if_stopped(counters);
       require_own_position(i, run);
       if (how.identity_of) listing.add(how.identity_of(*item));
-      bool is_left = i >= how.wanted.first && !run.leaves_out(run.first + i);
+      bool is_left = i >= how.wanted.first && !run.leaves_out(run.pass->first + i);
       if (!listing.is_compared()) {
-        if (is_left) waiting.emplace_back(std::move(*item), lineage(run.first + i));
+        if (is_left) waiting.emplace_back(std::move(*item), lineage(run.pass->first + i));
         continue;
       }
       for (; !waiting.empty(); waiting.pop_front()) {
@@ -77,11 +77,11 @@ async_generator<T> number_items(async_generator<T> items, opening run, stage_cou
       }
       if (!is_left) continue;
       count_out(counters, *item);
-      positioned<T> yielded{run.first + i, *item};
+      positioned<T> yielded{run.pass->first + i, *item};
       co_yield yielded;
     }
     listing.end();
-    if (i < how.wanted.end) progress.require_length(run.first, i, run.span);
+    if (i < how.wanted.end) progress.require_length(run.pass->first, i, run.pass->span);
     input.end();
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
@@ -121,12 +121,11 @@ class indexed_source final : public node<T> {
         what_(std::move(what)),
         steps_(std::move(steps)) {}
 
-  async_generator<T> open(const opening& run) const override {
+  async_generator<T> open(const open_context& run) const override {
     auto& counters = run.add_stage(what_->name, 0);
     run.depends_on_epoch(steps_);
-    if (auto why = why_inexact(steps_); !why.empty()) run.refuse_state(why);
     auto part = part_of(steps_);
-    run.begin_source(part.rank, part.world);
+    run.run->progress().announce(part.rank, part.world);
     auto wanted = what_->stream ? stretch_of(steps_) : std::nullopt;
     if (!wanted) return visit(what_, steps_, run, counters, open_input(run.run));
     return number_items<T>(begin_with(what_->stream, run, counters), run, counters,
@@ -141,21 +140,22 @@ class indexed_source final : public node<T> {
   }
 
  private:
-  static async_generator<T> visit(description what, std::vector<order_step> steps, opening run,
+  static async_generator<T> visit(description what, std::vector<order_step> steps, open_context run,
                                   stage_counters& counters, open_input input) {
     lineage position;  // of the item that is being made
     try {
       auto list = co_await what->load();
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
-      gaps own(run.run->progress().own_delivered(run.first));
+      gaps own(run.run->progress().own_delivered(run.pass->first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
         if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
         run.throw_if_stopped(counters);
         auto k = own.at(n);
         auto place = order.at(k);
         require_own_position(place.position, run);
-        if (run.kept && run.kept->contains(run.first + place.position)) continue;
-        position = lineage(run.first + place.position);
+        const auto numbered = run.pass->first + place.position;
+        if (run.is_kept(numbered)) continue;
+        position = lineage(numbered);
         auto item = item_of(*list, place.index, run, counters, position);
         if (!item) {
           co_await consume(position);
@@ -179,8 +179,9 @@ class indexed_source final : public node<T> {
   }
 
   // Nothing for an item that is dropped because it cannot be made.
-  static std::optional<T> item_of(const item_list<T>& list, std::uint64_t index, const opening& run,
-                                  stage_counters& counters, const lineage& position) {
+  static std::optional<T> item_of(const item_list<T>& list, std::uint64_t index,
+                                  const open_context& run, stage_counters& counters,
+                                  const lineage& position) {
     try {
       return list.at(index);
     } catch (...) {
@@ -305,9 +306,9 @@ pipeline<T> make_source(const from_options& options, Make make) {
   return make_pipeline<T>(
       node_facts::source(std::string(options.name)),
       [name = std::string(options.name), identity = std::string(options.identity),
-       make = std::move(make)](const opening& run) {
+       make = std::move(make)](const open_context& run) {
         auto& counters = run.add_stage(name, 0);
-        run.begin_source(0, 1);
+        run.run->progress().announce(0, 1);
         return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run),
                                {.identity = identity});
       });

@@ -4,12 +4,13 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/calls.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/in_place_calls.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/concurrent.hpp>
+#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/per_run.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/thread_pool.hpp>
@@ -68,6 +69,10 @@ struct map_options {
   // class, as "read" for lade::io::read; "map" for lambdas, plain functions and pointers, whose
   // names a compiler does not tell.
   std::string_view name = {};
+
+  // What pipeline::describe() calls the kind of the stage; "map" if not given. For stages that are
+  // made of a map.
+  std::string_view kind = {};
 };
 
 namespace detail {
@@ -79,6 +84,7 @@ class map_settings {
   map_settings(const map_options& options, std::string name, unsigned default_concurrency = 0);
 
   const std::string& name() const noexcept { return name_; }
+  const std::string& kind() const noexcept { return kind_; }
   item_order order() const noexcept { return options_.order; }
   const std::any& substitute() const noexcept { return options_.substitute; }
   failure_policy policy() const;
@@ -114,6 +120,7 @@ class map_settings {
   map_options options_;
   std::shared_ptr<memory_resource> memory_;  // that of the options
   std::string name_;
+  std::string kind_;
 };
 
 // What a function says of itself, for when the options do not say it; 0: nothing.
@@ -132,37 +139,48 @@ class mapping final : public node<Out> {
 
  public:
   mapping(node_facts facts, pipeline<In> in, shared_const<map_settings> settings,
-          counted_ptr<const stage_function<Calls>> function)
+          counted_ptr<const stage_functions<Calls>> functions)
       : node<Out>(std::move(facts)),
         in_(std::move(in)),
         settings_(std::move(settings)),
-        function_(std::move(function)) {
+        functions_(std::move(functions)) {
     settings_->require_fit<In, Out>(!computes);
   }
 
-  async_generator<Out> open(const opening& run) const override {
+  async_generator<Out> open(const open_context& run) const override {
+    auto& counters = run.add_stage(settings_->name());
+    auto make = [&] { return functions_->for_run(stage_run(run, counters)); };
+    auto function = begin_with(make, run, counters);
+    auto* memory = function->host_memory();
+    if (memory) run.at->batch_memory = memory;
     if constexpr (computes)
-      if (settings_->is_in_place(run.run->options())) return open_in_place(run);
+      if (settings_->is_in_place(run.run->options()))
+        return open_in_place(run, counters, std::move(function));
     auto staff = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
-    return open_concurrent<Out>(in_, run, settings_->name(), staff, function_);
+    if (memory) staff.memory = memory;
+    return open_concurrent<Out>(in_, run, settings_->name(), staff, function);
   }
 
  private:
-  async_generator<Out> open_in_place(const opening& run) const {
-    auto& counters = run.add_stage(settings_->name());
-    if (function_->draws_random) run.depends_on_epoch(settings_->name(), run.seed);
+  using function_ptr = counted_ptr<const stage_function<Calls>>;
+
+  async_generator<Out> open_in_place(const open_context& run, stage_counters& counters,
+                                     function_ptr function) const {
+    if (function->draws_random) run.depends_on_epoch(settings_->name(), run.pass->seed);
     in_place_calls calls(run, counters);
-    auto in = in_.open(before_stage_of(settings_->order(), run));
-    return each(counted_ptr(this), std::move(in), run, counters, std::move(calls));
+    auto in = in_.open(run);
+    return each(counted_ptr(this), std::move(function), std::move(in), run, counters,
+                std::move(calls));
   }
 
-  static async_generator<Out> each(counted_ptr<const mapping> self, async_generator<In> in,
-                                   opening run, stage_counters& counters, in_place_calls calls) {
+  static async_generator<Out> each(counted_ptr<const mapping> self, function_ptr function,
+                                   async_generator<In> in, open_context run,
+                                   stage_counters& counters, in_place_calls calls) {
     identify identity;
     stage_random draws(run, self->facts().number());
     auto pool = self->settings_->memory_of(run.run->runtime());
     call_memory memory(pool, counters, run.stop);
-    auto worker = self->begin_worker(run, counters);
+    auto worker = begin_worker(*function, run, counters);
     kept_name<In> name;
     while (auto item = co_await in.next()) {
       bump(counters.in);
@@ -187,7 +205,7 @@ class mapping final : public node<Out> {
 
   // Leaves `out` empty for an item that is dropped.
   void call(Calls& worker, In& item, const item_random& draw, std::optional<Out>& out,
-            const kept_name<In>& name, const lineage& origin, const opening& run,
+            const kept_name<In>& name, const lineage& origin, const open_context& run,
             stage_counters& counters, in_place_calls& calls) const {
     std::exception_ptr failure;
     hooked_call visit(*run.run, counters, name, origin);
@@ -207,7 +225,7 @@ class mapping final : public node<Out> {
   // For a catch block: puts the substitute for the result into `out`, if there is one, and returns
   // what ends the run, if anything. A substitute that cannot be copied does.
   std::exception_ptr failed(std::optional<Out>& out, const kept_name<In>& name,
-                            const lineage& origin, const opening& run,
+                            const lineage& origin, const open_context& run,
                             stage_counters& counters) const {
     try {
       substitute(out, settings_->substitute());
@@ -217,9 +235,10 @@ class mapping final : public node<Out> {
     return run.failure(counters, settings_->policy(), name.text(), origin);
   }
 
-  std::unique_ptr<Calls> begin_worker(const opening& run, stage_counters& counters) const {
+  static std::unique_ptr<Calls> begin_worker(const stage_function<Calls>& function,
+                                             const open_context& run, stage_counters& counters) {
     try {
-      return function_->begin();
+      return function.begin();
     } catch (...) {
       std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
     }
@@ -227,12 +246,12 @@ class mapping final : public node<Out> {
 
   pipeline<In> in_;
   shared_const<map_settings> settings_;
-  counted_ptr<const stage_function<Calls>> function_;
+  counted_ptr<const stage_functions<Calls>> functions_;
 };
 
 template <class In, class F>
 auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settings,
-                const shared_const<F>& function, const char* kind = "map") {
+                const shared_const<F>& function, std::string kind) {
   constexpr bool fits = applicable<called<F>, In>;
   static_assert(fits,
                 "lade::map: the function must take the stage's item, by value or const reference, "
@@ -243,9 +262,11 @@ auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settin
     static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
     using outcome = typename call_types<F, In>::outcome;
     constexpr bool drops = !std::same_as<typename outcome::type, out>;
+    auto functions = functions_for<In>(function);
+    auto facts = settings->facts(in.last(), kind, outcome::is_task, drops);
+    if (functions->says_memory) facts = std::move(facts).wanting_batches();
     counted_ptr step(
-        new mapping<In, out, calls>(settings->facts(in.last(), kind, outcome::is_task, drops), in,
-                                    settings, function_for<In>(function)));
+        new mapping<In, out, calls>(std::move(facts), in, settings, std::move(functions)));
     return pipeline<out>(std::move(step));
   } else {
     return in;
@@ -259,12 +280,13 @@ class map_stage {
  public:
   map_stage(F function, const map_options& options)
       : function_(std::move(function)),
-        settings_(detail::map_settings(options, detail::stage_name<F>(options.name, "map"),
-                                       detail::default_concurrency<F>())) {}
+        settings_(detail::map_settings(
+            options, detail::stage_name<detail::function_of_run<F>>(options.name, "map"),
+            detail::default_concurrency<detail::function_of_run<F>>())) {}
 
   template <class In>
   auto attach(const pipeline<In>& in) const {
-    return detail::attach_map(in, settings_, function_);
+    return detail::attach_map(in, settings_, function_, settings_->kind());
   }
 
  private:

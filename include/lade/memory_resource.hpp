@@ -4,7 +4,7 @@
 #pragma once
 
 #include <lade/buffer.hpp>
-#include <lade/detail/range_allocator.hpp>
+#include <lade/detail/common/range_allocator.hpp>
 #include <lade/device.hpp>
 
 #include <cstddef>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/arrivals.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/arrivals.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
@@ -107,7 +107,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
 }
 
 template <class T>
-async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const opening& run,
+async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const open_context& run,
                                   stage_counters& counters, merge_end end) {
   auto ends_after =
       end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
@@ -115,16 +115,15 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   merged->count_for(counters);
   auto until = run.until(merged->stop_token()).taken_by(merged->wanted());
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    merged->start(counted_in(inputs[i].open(until.branch(i, inputs.size())), counters.in));
+    merged->start(counted_in(inputs[i].open(until.branch(i)), counters.in));
   return counted_out(arrivals<T>::deliver(std::move(merged)), counters);
 }
 
 template <class T>
 std::vector<async_generator<T>> open_all(const std::vector<pipeline<T>>& inputs,
-                                         const opening& run) {
+                                         const open_context& run) {
   std::vector<async_generator<T>> opened;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    opened.push_back(inputs[i].open(run.branch(i, inputs.size())));
+  for (std::size_t i = 0; i < inputs.size(); ++i) opened.push_back(inputs[i].open(run.branch(i)));
   return opened;
 }
 
@@ -169,11 +168,12 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
 
 // The live generators of several pipelines, for the stage that takes their items.
 template <class... In, std::size_t... I>
-std::tuple<async_generator<In>...> open_each(const opening& run, stage_counters& counters,
+std::tuple<async_generator<In>...> open_each(const open_context& run, stage_counters& counters,
                                              const std::shared_ptr<lineage_check>& check,
+                                             const std::shared_ptr<custom_inputs>& taken,
                                              std::index_sequence<I...>,
                                              const pipeline<In>&... inputs) {
-  return {recorded(inputs.open(run.branch(I, sizeof...(In))), counters.in, check)...};
+  return {recorded(inputs.open(run.branch(I)), counters.in, check, taken)...};
 }
 
 }  // namespace detail
@@ -186,18 +186,27 @@ template <class F, class... In>
 auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {
   using generator = std::invoke_result_t<const F&, async_generator<In>...>;
   using out = typename generator::value_type;
-  detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options.lineage);
+  detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options);
   return detail::make_pipeline<out>(
       detail::node_facts::behind_all(detail::nodes_of(inputs...), "combine", custom.name())
-          .yielding(cardinality::custom),
-      [coroutine = std::move(coroutine), custom, inputs...](const detail::opening& run) {
+          .yielding(cardinality::custom)
+          .following(options.lineage, custom.name())
+          .pairing(),
+      [coroutine = detail::shared_const(std::move(coroutine)), custom,
+       inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage(custom.name(), sizeof...(In));
         auto check = custom.check();
-        auto opened = detail::open_each(custom.before(run).pairing(), counters, check,
+        auto taken = custom.inputs(sizeof...(In));
+        auto opened = detail::open_each(run, counters, check, taken,
                                         std::index_sequence_for<In...>(), inputs...);
-        auto call = [&](auto&... each) { return std::invoke(coroutine, std::move(each)...); };
-        auto items = detail::begin_with([&] { return std::apply(call, opened); }, run, counters);
-        return detail::observe_custom<out>(std::move(items), run, counters, std::move(check));
+        auto call = [coroutine](async_generator<In>... each) {
+          return std::invoke(*coroutine, std::move(each)...);
+        };
+        auto open = [&](auto&... each) {
+          return detail::open_custom<out>(custom, run, counters, std::move(call), std::move(check),
+                                          std::move(taken), std::move(each)...);
+        };
+        return std::apply(open, opened);
       });
 }
 template <class F, class... In>
@@ -209,9 +218,9 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
 template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
-      detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::opening& run) {
+      detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));
-        auto opened = detail::open_each(run.mixing_parts("zip").pairing(), counters, nullptr,
+        auto opened = detail::open_each(run, counters, nullptr, nullptr,
                                         std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
                                opened);
@@ -230,16 +239,13 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
   for (auto& each : inputs) nodes.emplace_back(each.last());
   auto facts = detail::merge_facts(std::move(nodes), options);
   return detail::make_pipeline<T>(std::move(facts), [inputs = std::move(inputs),
-                                                     options](const detail::opening& from) {
-    auto& counters = from.add_stage("merge", inputs.size());
-    auto run = from.reordering("merge");
+                                                     options](const detail::open_context& run) {
+    auto& counters = run.add_stage("merge", inputs.size());
     if (options.order == merge_order::weighted) run.depends_on_epoch("merge");
-    if (options.end == merge_end::first)
-      run.refuse_state("merge ends with the first of its inputs, which depends on its turns");
     if (options.order == merge_order::arrival)
       return detail::merge_arrivals(inputs, run, counters, options.end);
     auto begin = [&] {
-      return detail::turn_order(options.in(run.epoch), inputs.size(), run.round());
+      return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
     auto made = run.run->progress().choosing(order.text());

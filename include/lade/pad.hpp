@@ -5,10 +5,10 @@
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
-#include <lade/detail/concurrent.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/stacked_fields.hpp>
+#include <lade/detail/data/stacked_fields.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>
@@ -176,7 +176,7 @@ sample_batch pad_samples(std::vector<sample> samples, std::span<const std::strin
 // A stage of workers, with as much room for finished batches, each of which calls
 // make(batch, surroundings).
 template <class Out, class S, class Options, class Make>
-async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const opening& run,
+async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const open_context& run,
                                     const std::string& name, const Options& options, Make make) {
   auto threads = (options.pool ? *options.pool : run.run->runtime().pool()).size();
   auto calls = calls_at_a_time(options.concurrency, run.run->options().tune, threads);
@@ -246,7 +246,7 @@ class pad_stage {
   pipeline<padded_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<padded_batch>(
         detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
-        [in, self = *this](const detail::opening& run) {
+        [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<padded_batch>(
               in, run, self.name_, self.options_,
               [options = self.options_](const std::vector<S>& batch, const context& surroundings) {
@@ -260,7 +260,7 @@ class pad_stage {
     detail::require_fields(fields_, name_);
     return detail::make_pipeline<sample_batch>(
         detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
-        [in, self = *this](const detail::opening& run) {
+        [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<sample_batch>(
               in, run, self.name_, self.options_,
               [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
@@ -304,7 +304,7 @@ class pack_stage {
   pipeline<packed_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<packed_batch>(
         detail::node_facts::behind(in.last(), "pack", name_).on(stage_executor::cpu_pool),
-        [in, self = *this](const detail::opening& run) {
+        [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<packed_batch>(
               in, run, self.name_, self.options_,
               [](const std::vector<S>& batch, const context& surroundings) {
@@ -331,18 +331,24 @@ class pack_rows_stage {
   template <detail::sequence S>
   pipeline<packed_batch> attach(const pipeline<S>& in) const {
     return detail::make_pipeline<packed_batch>(
-        detail::node_facts::behind(in.last(), "pack_rows", name_).yielding(cardinality::group),
-        [in, self = *this](const detail::opening& run) {
+        facts(in.last()), [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.name_);
-          if (self.options_.split) run.refuse_state("pack_rows splits sequences");
-          return fill_rows(in.open(run.reordering("pack_rows")), self, run, counters);
+          return fill_rows(in.open(run), self, run, counters);
         });
   }
 
  private:
+  detail::node_facts facts(detail::node_ptr in) const {
+    auto of_stage = detail::node_facts::behind(std::move(in), "pack_rows", name_)
+                        .yielding(cardinality::group)
+                        .reordering("pack_rows");
+    if (!options_.split) return of_stage;
+    return std::move(of_stage).refusing_state("pack_rows splits sequences");
+  }
+
   template <class S>
   static async_generator<packed_batch> fill_rows(async_generator<S> in, pack_rows_stage self,
-                                                 detail::opening run,
+                                                 detail::open_context run,
                                                  detail::stage_counters& counters) {
     auto surroundings = run.run->surroundings();
     detail::work_for(counters, surroundings);
@@ -363,8 +369,8 @@ class pack_rows_stage {
         co_yield yielded;
       }
     }
-    auto last =
-        failure && run.keeps_batches_whole ? std::vector<detail::row_packer::row>() : rows.rest();
+    auto last = failure && run.rules().keeps_batches_whole ? std::vector<detail::row_packer::row>()
+                                                           : rows.rest();
     for (auto& row : last) {
       detail::count_out(counters, row.item);
       detail::with_lineage<packed_batch> yielded{row.origin, row.item};
@@ -377,7 +383,7 @@ class pack_rows_stage {
   template <class S>
   std::optional<std::vector<detail::row_packer::row>> add(detail::row_packer& rows,
                                                           const S& sequence, const lineage& origin,
-                                                          const detail::opening& run,
+                                                          const detail::open_context& run,
                                                           detail::stage_counters& counters,
                                                           std::exception_ptr& failure) const {
     try {

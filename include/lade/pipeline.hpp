@@ -4,10 +4,10 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/description.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/index.hpp>
-#include <lade/detail/node.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -56,7 +56,7 @@ class pipeline {
   std::optional<std::uint64_t> size() const { return last()->facts().size(); }
 
   // For stages: the live generator of one run.
-  async_generator<T> open(const detail::opening& run) const {
+  async_generator<T> open(const detail::open_context& run) const {
     return async_generator<T>(last()->open_in(run));
   }
 
@@ -97,14 +97,14 @@ std::vector<node_ptr> nodes_of(const pipeline<In>&... inputs) {
 }
 
 // The pipeline whose last node says `facts` of itself and is opened by `open`, a function of an
-// opening.
+// open_context.
 template <class T, class Open>
 pipeline<T> make_pipeline(node_facts facts, Open open) {
   class opened_by final : public node<T> {
    public:
     opened_by(node_facts what, Open function)
         : node<T>(std::move(what)), open_(std::move(function)) {}
-    async_generator<T> open(const opening& run) const override { return open_(run); }
+    async_generator<T> open(const open_context& run) const override { return open_(run); }
 
    private:
     Open open_;

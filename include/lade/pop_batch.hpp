@@ -3,7 +3,7 @@
 #pragma once
 
 #include <lade/channel.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/sleep.hpp>
 #include <lade/task.hpp>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/profiler.hpp>
+#include <lade/detail/observability/profiler.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
 #include <lade/runtime.hpp>
@@ -67,7 +67,7 @@ std::string table(std::span<const stage_profile> stages);
 
 namespace detail {
 
-std::vector<stage_profile> profile(runtime& where, const counting_run& whole,
+std::vector<stage_profile> profile(runtime& where, const node_ptr& last,
                                    const profile_options& options);
 
 }  // namespace detail
@@ -75,7 +75,7 @@ std::vector<stage_profile> profile(runtime& where, const counting_run& whole,
 template <class T>
 std::vector<stage_profile> profile(runtime& where, const pipeline<T>& what,
                                    const profile_options& options) {
-  return detail::profile(where, detail::counting(what.last()), options);
+  return detail::profile(where, what.last(), options);
 }
 
 }  // namespace lade

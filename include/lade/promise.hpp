@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include <lade/detail/mutex.hpp>
-#include <lade/detail/result.hpp>
-#include <lade/detail/waiter.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/result.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
 #include <lade/error.hpp>
 
 #include <concepts>

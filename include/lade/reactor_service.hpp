@@ -3,8 +3,8 @@
 
 #pragma once
 
-#include <lade/detail/operation.hpp>
-#include <lade/detail/reactor.hpp>
+#include <lade/detail/runtime/operation.hpp>
+#include <lade/detail/runtime/reactor.hpp>
 
 #include <chrono>
 #include <unordered_map>

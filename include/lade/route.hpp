@@ -3,13 +3,13 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/arrivals.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/shared_const.hpp>
-#include <lade/detail/split.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/arrivals.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
@@ -67,8 +67,8 @@ class path_chooser : public counted {
   const route_settings& settings() const noexcept { return *settings_; }
 
   // The number of the item's path; nothing if the item is to be dropped.
-  std::optional<std::size_t> operator()(const T& item, const lineage& origin, const opening& run,
-                                        stage_counters& counters) const {
+  std::optional<std::size_t> operator()(const T& item, const lineage& origin,
+                                        const open_context& run, stage_counters& counters) const {
     try {
       return choose(item);
     } catch (...) {
@@ -147,22 +147,21 @@ class routing final : public node<Out> {
   using chooser = counted_ptr<const path_chooser<T>>;
 
   routing(pipeline<T> in, std::vector<pipeline<Out>> paths, chooser choose)
-      : node<Out>(
-            node_facts::split_of(in.last(), ends_of(paths), "route", choose->settings().name)),
+      : node<Out>(node_facts::split_of(in.last(), ends_of(paths), "route", choose->settings().name)
+                      .reordering("route")),
         in_(std::move(in)),
         paths_(std::move(paths)),
         choose_(std::move(choose)) {}
 
-  async_generator<Out> open(const opening& run) const override {
+  async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
     owner results(std::make_shared<arrivals<Out>>(run, paths_.size(), paths_.size()));
-    auto inside = run.until(results->stop_token()).taken_by(results->wanted()).reordering("route");
+    auto inside = run.until(results->stop_token()).taken_by(results->wanted());
     auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
     auto upstream = inside.until(split->stop_token());
-    inside.split = split;
     std::vector<async_generator<Out>> opened;  // from the last on: statistics turn the order
-    for (auto path = paths_.rbegin(); path != paths_.rend(); ++path)
-      opened.push_back(path->open(inside));
+    for (auto i = paths_.size(); i-- > 0;)
+      opened.push_back(paths_[i].open(inside.in(split_base::path(split, i, run.path))));
     auto& counters = run.add_stage(settings.name);
     auto items = in_.open(upstream);
     results->count_for(counters);
@@ -177,7 +176,7 @@ class routing final : public node<Out> {
   // Brings the items to their paths.
   static task<> deal(std::shared_ptr<detail::split<T>> split,
                      std::shared_ptr<arrivals<Out>> results, async_generator<T> in, chooser choose,
-                     opening run, stage_counters& counters) {
+                     open_context run, stage_counters& counters) {
     std::exception_ptr failure;
     try {
       lineage origin;  // with that of what was dropped before

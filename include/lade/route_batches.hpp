@@ -4,12 +4,12 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/lanes.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/split.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/lanes.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
@@ -45,26 +45,24 @@ class batch_routing final : public node<Out> {
 
   batch_routing(pipeline<in> input, std::vector<pipeline<Out>> paths, chooser choose)
       : node<Out>(node_facts::split_of(input.last(), ends_of(paths), "route_batches",
-                                       choose->settings().name)),
+                                       choose->settings().name)
+                      .mixing_parts("route_batches")
+                      .joining()),
         in_(std::move(input)),
         paths_(std::move(paths)),
         choose_(std::move(choose)) {}
 
-  async_generator<Out> open(const opening& run) const override {
+  async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
     owner stop(std::make_shared<lane_stop>(run));
-    auto inside = run.until(stop->token()).mixing_parts("route_batches");
-    inside.place = {};  // what waits here is not under way
+    auto inside = run.until(stop->token()).in(nullptr);  // what waits here is not in flight
     auto split = std::make_shared<detail::split<in>>(inside, paths_.size(), settings.buffer);
     split->watch(run, stop->source());
-    inside.split = split;
     std::vector<std::shared_ptr<lane<Out>>> lanes(paths_.size());
-    for (auto i = paths_.size(); i-- > 0;) {  // from the last on: statistics turn the order
-      inside.place = {split, i};
-      lanes[i] = std::make_shared<lane<Out>>(inside, paths_[i]);
-    }
+    for (auto i = paths_.size(); i-- > 0;)  // from the last on: statistics turn the order
+      lanes[i] = std::make_shared<lane<Out>>(inside.in(split_base::path(split, i)), paths_[i]);
     auto& counters = run.add_stage(settings.name);
-    auto upstream = split->before_paths(run).until(split->stop_token()).taken_by(split->wanted());
+    auto upstream = run.until(split->stop_token()).taken_by(split->wanted());
     auto items = in_.open(upstream);
     std::vector<async_generator<Out>> results;
     for (std::size_t i = 0; i < paths_.size(); ++i) {
@@ -91,7 +89,7 @@ class batch_routing final : public node<Out> {
 
   // Takes batches apart and sends the parts down the paths, as long as there is room for a batch.
   static task<> deal(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
-                     async_generator<in> input, chooser choose, opening run,
+                     async_generator<in> input, chooser choose, open_context run,
                      stage_counters& counters) {
     std::exception_ptr failure;
     try {

@@ -5,9 +5,9 @@
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
 #include <lade/channel.hpp>
-#include <lade/detail/observer.hpp>
-#include <lade/detail/profiler.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/observability/observer.hpp>
+#include <lade/detail/observability/profiler.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
 #include <lade/runtime.hpp>
@@ -42,7 +42,7 @@ namespace detail {
 std::uint64_t take_profile_wanted();
 
 // Writes to standard error how fast the stages of a run are, or why that cannot be told.
-task<> tell_profile(run_state& of, counting_run whole, std::uint64_t items);
+task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items);
 
 // The consumer's wait for an item of a run, if none is ready.
 class wanted_item {
@@ -76,7 +76,7 @@ class alone {
 
 // A run of a profile, which is not profiled itself.
 run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
-                               const run_options& options);
+                               profiler& profiling);
 
 }  // namespace detail
 
@@ -209,20 +209,21 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
  private:
   friend class epochs<T>;
   friend run<std::uint64_t> detail::start_trial(runtime& where, const pipeline<std::uint64_t>& what,
-                                                const run_options& options);
+                                                detail::profiler& profiling);
 
   // Begins to work when the input of the run before is over.
   run(runtime& where, const pipeline<T>& what, const run_options& options,
-      std::shared_ptr<detail::run_state> before, bool is_trial = false)
+      std::shared_ptr<detail::run_state> before, detail::profiler* profiling = nullptr)
       : use_(where),
         pipeline_(what),
-        state_(std::make_shared<detail::run_state>(where, options, children_, before.get())),
+        state_(std::make_shared<detail::run_state>(where, options, children_, before.get(),
+                                                   profiling)),
         items_(options.ready),
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
     watch_.emplace(state_);
-    children_.start(fill(pipeline_, state_, items_, std::move(before), is_trial));
+    children_.start(fill(pipeline_, state_, items_, std::move(before)));
   }
 
   // An item that waits for the consumer. A class around it because items may be aggregates, which
@@ -284,22 +285,22 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // Pulls the items and has them ready for the consumer; one for which there may not be the memory
   // only when the consumer waits for it.
   static task<> fill(const pipeline<T>& what, std::shared_ptr<detail::run_state> state,
-                     channel<ready>& items, std::shared_ptr<detail::run_state> before,
-                     bool is_trial) {
+                     channel<ready>& items, std::shared_ptr<detail::run_state> before) {
     closer at_the_end(items, *state);
     if (before) {
       co_await before->input_over();
       state->tuned().begin_epoch();
       before.reset();
     }
+    const bool is_trial = state->profiling();
     if (auto wanted = is_trial ? 0 : detail::take_profile_wanted())
-      co_await detail::tell_profile(*state, detail::counting(what.last()), wanted);
+      co_await detail::tell_profile(*state, what.last(), wanted);
     state->begin();
     detail::begin_telling(state);
     auto& surroundings = co_await detail::this_context_reference();
-    detail::opening opening{state, surroundings.stop};
+    state->make_plan(*what.last());
     detail::open_input until_all_are(state);
-    auto source = what.open(opening);
+    auto source = what.open(detail::open_context(state, surroundings.stop));
     until_all_are.end();
     if (!is_trial) detail::node_base::warn_of_same_epoch(*state);
     state->progress().begin(state->stage_names());

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/promise.hpp>
-#include <lade/detail/reactor.hpp>
-#include <lade/detail/watchdog.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/observability/watchdog.hpp>
+#include <lade/detail/runtime/reactor.hpp>
 #include <lade/run_options.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/context.hpp>
-#include <lade/detail/mutex.hpp>
-#include <lade/detail/path_place.hpp>
-#include <lade/detail/promise.hpp>
-#include <lade/detail/waiter.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
+#include <lade/detail/pipeline/path_place.hpp>
 #include <lade/task.hpp>
 
 #include <condition_variable>
@@ -91,8 +91,7 @@ class scope::child : public detail::completion {
   child(scope& parent, task<T> work) noexcept
       : completion{ended}, parent_(parent), work_(std::move(work)) {
     root_.context = &parent.surroundings_;
-    if (auto* place = parent.surroundings_.place)
-      mark_ = detail::underway(*place, detail::underway::what::child);
+    mark_ = detail::underway(parent.surroundings_.place, detail::underway::what::child);
   }
 
   void run() noexcept {

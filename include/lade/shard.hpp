@@ -3,7 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/items.hpp>
+#include <lade/detail/pipeline/items.hpp>
 #include <lade/pipeline.hpp>
 
 #include <concepts>
@@ -43,11 +43,10 @@ class shard_stage {
     detail::shard_step step{options_.rank, options_.world, options_.remainder};
     if (auto ordered = in.then(step)) return *ordered;
     if (!std::copyable<T>) require_no_copies();
-    return detail::make_pipeline<T>(
-        detail::shard_facts(in.last(), step), [in, options = options_](const detail::opening& run) {
-          run.refuse_state("shard counts the items of a stage: put it at the source");
-          return every_world_th(in.open(run), options);
-        });
+    return detail::make_pipeline<T>(detail::shard_facts(in.last(), step),
+                                    [in, options = options_](const detail::open_context& run) {
+                                      return every_world_th(in.open(run), options);
+                                    });
   }
 
  private:

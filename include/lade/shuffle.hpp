@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/held.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
@@ -84,16 +84,17 @@ class shuffle_stage {
     return detail::make_pipeline<T>(
         detail::node_facts::behind(in.last(), "shuffle")
             .uncounted()
+            .reordering("shuffle")
+            .holding(options_.window)
             .with("seed", options_.seed)
             .with("window", options_.window),
-        [in, options = options_](const detail::opening& run) {
+        [in, options = options_](const detail::open_context& run) {
           run.depends_on_epoch("shuffle");
           detail::window_order order(random(options.seed, run.round()), options.window);
-          auto upstream = run.reordering("shuffle");
           auto made =
               run.run->progress().choosing("shuffle " + std::to_string(options.seed) +
                                            " in a window of " + std::to_string(options.window));
-          return from_window(in.open(upstream), std::move(order), made);
+          return from_window(in.open(run), std::move(order), made);
         });
   }
 

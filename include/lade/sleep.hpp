@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/later.hpp>
-#include <lade/detail/operation.hpp>
+#include <lade/detail/common/later.hpp>
+#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/task.hpp>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/futex.hpp>
+#include <lade/detail/common/futex.hpp>
 #include <lade/task.hpp>
 
 #include <cstdint>

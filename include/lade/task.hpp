@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include <lade/detail/promise.hpp>
-#include <lade/detail/rendezvous.hpp>
-#include <lade/detail/result.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/coroutines/rendezvous.hpp>
+#include <lade/detail/coroutines/result.hpp>
 
 #include <coroutine>
 #include <utility>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/lanes.hpp>
-#include <lade/detail/owner.hpp>
-#include <lade/detail/require.hpp>
-#include <lade/detail/run_state.hpp>
-#include <lade/detail/split.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/lanes.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/merge.hpp>
@@ -40,7 +40,7 @@ namespace detail {
 // and of the same parts of them.
 template <class T>
 async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
-                                   std::shared_ptr<lineage> first, opening run) {
+                                   std::shared_ptr<lineage> first, open_context run) {
   while (auto* item = co_await results.next()) {
     if (path == 0)
       *first = results.origin();
@@ -76,7 +76,7 @@ class tee_core {
     auto ends = std::apply([](const auto&... each) { return nodes_of(each...); }, paths);
     return make_pipeline<std::tuple<Out...>>(
         facts(in.last(), std::move(ends)),
-        [in, paths = std::move(paths), self = *this](const opening& run) {
+        [in, paths = std::move(paths), self = *this](const open_context& run) {
           return self.open(in, paths, run, std::index_sequence_for<Out...>());
         });
   }
@@ -88,21 +88,19 @@ class tee_core {
   template <class T, class... Out, std::size_t... I>
   async_generator<std::tuple<Out...>> open(const pipeline<T>& in,
                                            const std::tuple<pipeline<Out>...>& paths,
-                                           const opening& run, std::index_sequence<I...>) const {
+                                           const open_context& run,
+                                           std::index_sequence<I...>) const {
     owner stop(std::make_shared<lane_stop>(run));
-    auto inside = run.until(stop->token()).pairing();
-    inside.place = {};  // what waits here is not under way
+    auto inside = run.until(stop->token()).in(nullptr);  // what waits here is not in flight
     auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
     split->watch(run, stop->source());
-    inside.split = split;
     std::tuple<std::shared_ptr<lane<Out>>...> lanes;
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
     ((std::get<last - I>(lanes) = open_lane(inside, split, last - I, std::get<last - I>(paths))),
      ...);
     auto& counters = run.add_stage(name_);
     run.run->note_workers(counters, {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
-    auto upstream = split->before_paths(run).until(split->stop_token()).taken_by(split->wanted());
-    auto items = in.open(upstream);
+    auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
     (std::get<I>(lanes)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
     auto origin = std::make_shared<lineage>();
@@ -112,10 +110,9 @@ class tee_core {
   }
 
   template <class Out>
-  static auto open_lane(opening run, std::shared_ptr<split_base> split, std::size_t path,
-                        const pipeline<Out>& stages) {
-    run.place = {std::move(split), path};
-    return std::make_shared<lane<Out>>(run, stages);
+  static auto open_lane(const open_context& run, const std::shared_ptr<split_base>& split,
+                        std::size_t path, const pipeline<Out>& stages) {
+    return std::make_shared<lane<Out>>(run.in(split_base::path(split, path)), stages);
   }
 
   // Gives every item to all paths, as long as there is room before each.

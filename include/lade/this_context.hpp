@@ -3,7 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
-#include <lade/detail/promise.hpp>
+#include <lade/detail/coroutines/promise.hpp>
 #include <lade/task.hpp>
 
 #include <coroutine>

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/continue_on.hpp>
-#include <lade/detail/executor.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/detail/runtime/executor.hpp>
 #include <lade/task.hpp>
 
 #include <functional>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/promise.hpp>
+#include <lade/detail/coroutines/promise.hpp>
 #include <lade/task.hpp>
 
 #include <array>

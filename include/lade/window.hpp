@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/pipeline.hpp>
 
 #include <concepts>
@@ -29,26 +29,21 @@ class window_stage {
   pipeline<std::vector<T>> attach(const pipeline<T>& in) const {
     if (!std::copyable<T>) require_no_copies();
     return detail::make_pipeline<std::vector<T>>(
-        detail::node_facts::behind(in.last(), "window")
-            .yielding(cardinality::group)
-            .with("size", size_)
-            .with("step", step_),
-        [in, self = *this](const detail::opening& run) {
+        facts(in.last()), [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage("window");
-          run.grouping(counters, self.size_, self.step_);
-          if (self.step_ >= self.size_)
-            return apart(in.open(run.mixing_parts("window")), self, run, counters);
-          run.refuse_state("window puts an item into several windows: let it step by their size");
+          if (self.step_ >= self.size_) return apart(in.open(run), self, run, counters);
           return overlapping(in.open(run), self, run, counters);
         });
   }
 
  private:
+  detail::node_facts facts(detail::node_ptr in) const;
+
   // Windows that share no items. One is given when all items up to the next have been seen, so
   // that the rest of a run always begins with a window.
   template <class T>
   static async_generator<std::vector<T>> apart(async_generator<T> in, window_stage self,
-                                               detail::opening run,
+                                               detail::open_context run,
                                                detail::stage_counters& counters) {
     std::vector<T> items;
     std::size_t seen = 0;
@@ -74,7 +69,7 @@ class window_stage {
 
   template <class T>
   static async_generator<std::vector<T>> overlapping(async_generator<T> in, window_stage self,
-                                                     detail::opening run,
+                                                     detail::open_context run,
                                                      detail::stage_counters& counters) {
     std::deque<detail::held_item<T>> held;
     while (auto* item = co_await in.next().apart()) {

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/load_little.hpp>
+#include <lade/detail/common/load_little.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include <lade/io/formats/from_shards.hpp>
 
-#include <lade/detail/owner.hpp>
-#include <lade/detail/spreading.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/stages/spreading.hpp>
 
 #include "shard_reading.hpp"
 
@@ -9,7 +9,7 @@ namespace lade::detail {
 
 using reading_ptr = counted_ptr<const shard_reading>;
 
-static async_generator<sample> read_in_turn(reading_ptr reading, opening run,
+static async_generator<sample> read_in_turn(reading_ptr reading, open_context run,
                                             stage_counters& counters, open_input input) {
   auto shards = shard_reading::shards_left(reading, run, counters, std::move(input));
   kept_name<listed_shard> name;
@@ -23,7 +23,7 @@ static async_generator<sample> read_in_turn(reading_ptr reading, opening run,
   }
 }
 
-static async_generator<sample> read_ahead(const reading_ptr& reading, const opening& run,
+static async_generator<sample> read_ahead(const reading_ptr& reading, const open_context& run,
                                           stage_counters& counters, unsigned concurrency,
                                           open_input input) {
   using stage = spreading<listed_shard, sample, shard_reading>;
@@ -34,11 +34,11 @@ static async_generator<sample> read_ahead(const reading_ptr& reading, const open
 }
 
 static async_generator<sample> open_shards(const std::shared_ptr<const shard_list>& list,
-                                           const opening& run) {
+                                           const open_context& run) {
   auto& options = list->options();
   auto& counters = run.add_stage("from_shards", 0);
   if (options.shuffle) run.depends_on_epoch("from_shards");
-  run.begin_source(options.shard.rank, options.shard.world);
+  run.run->progress().announce(options.shard.rank, options.shard.world);
   reading_ptr reading(new shard_reading(list, run));
   auto concurrency = run.concurrency.value_or(options.concurrency);
   open_input input(run.run);
@@ -52,9 +52,10 @@ namespace lade::io {
 
 pipeline<sample> from_shards(shards which, const from_shards_options& options) {
   auto list = std::make_shared<const lade::detail::shard_list>(std::move(which), options);
-  return lade::detail::make_pipeline<sample>(
-      lade::detail::node_facts::source("from_shards"),
-      [list](const lade::detail::opening& run) { return lade::detail::open_shards(list, run); });
+  return lade::detail::make_pipeline<sample>(lade::detail::node_facts::source("from_shards"),
+                                             [list](const lade::detail::open_context& run) {
+                                               return lade::detail::open_shards(list, run);
+                                             });
 }
 
 }  // namespace lade::io

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/json_reader.hpp>
+#include <lade/detail/common/json_reader.hpp>
 #include <lade/field.hpp>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "mds_index.hpp"
 
-#include <lade/detail/json_reader.hpp>
+#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>

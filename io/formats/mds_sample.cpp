@@ -2,7 +2,7 @@
 
 #include "bytes.hpp"
 
-#include <lade/detail/utf8.hpp>
+#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 
 #include <array>

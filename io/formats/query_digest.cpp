@@ -1,6 +1,6 @@
 #include "query_digest.hpp"
 
-#include <lade/detail/index.hpp>
+#include <lade/detail/pipeline/index.hpp>
 #include <lade/url.hpp>
 
 namespace lade::detail {

@@ -2,7 +2,7 @@
 
 #include "bytes.hpp"
 
-#include <lade/detail/json_reader.hpp>
+#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>

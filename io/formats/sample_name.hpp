@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <lade/detail/stacked_fields.hpp>
+#include <lade/detail/data/stacked_fields.hpp>
 #include <lade/field.hpp>
 #include <lade/sample.hpp>
 

@@ -1,7 +1,7 @@
 #include "new_file.hpp"
 
-#include <lade/detail/json.hpp>
-#include <lade/detail/utf8.hpp>
+#include <lade/detail/common/json.hpp>
+#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 #include <lade/io/formats/manifest.hpp>
 #include <lade/url.hpp>

@@ -1,6 +1,6 @@
 #include "shard_reading.hpp"
 
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/random.hpp>
 #include <lade/this_context.hpp>
@@ -27,15 +27,15 @@ const std::string& shard_list::at(std::uint64_t place, std::uint64_t round) cons
   return which_.names()[shard];
 }
 
-dealing shard_list::how_dealt(const opening& run) const {
+dealing shard_list::how_dealt(const open_context& run) const {
   auto order = options_.shuffle ? "shards shuffled by " + std::to_string(options_.seed)
                                 : std::string("shards in their order");
-  return {.begin = run.first,
+  return {.begin = run.pass->first,
           .order = {std::move(order)},
           .identity = identity_,
           .rank = options_.shard.rank,
           .world = options_.shard.world,
-          .first = run.first,
+          .first = run.pass->first,
           .shard_span = shard_positions::span};
 }
 
@@ -45,14 +45,14 @@ std::uint64_t shard_positions::next() {
   return first_ + used_++;
 }
 
-shard_reading::shard_reading(std::shared_ptr<const shard_list> list, const opening& run)
+shard_reading::shard_reading(std::shared_ptr<const shard_list> list, const open_context& run)
     : list_(std::move(list)),
       ahead_{.concurrency = list_->options().concurrency, .buffer = list_->options().buffer},
       by_all_(run.run->progress().delivered_by_all()),
       here_(run.run->progress().delivered_here()) {}
 
 async_generator<listed_shard> shard_reading::shards_left(counted_ptr<const shard_reading> self,
-                                                         opening run, stage_counters& counters,
+                                                         open_context run, stage_counters& counters,
                                                          open_input input) {
   try {
     auto& all = *self->list_;
@@ -76,7 +76,8 @@ async_generator<listed_shard> shard_reading::shards_left(counted_ptr<const shard
 // In the context of a stage that reads several shards, which is stopped with the stage. One sample
 // is held back until it is known whether it is the last.
 async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name<listed_shard>&,
-                                             lineage, opening run, stage_counters& counters) const {
+                                             lineage, open_context run,
+                                             stage_counters& counters) const {
   if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
   auto& here = co_await this_context_reference();
   run = run.until(here.stop);
@@ -95,7 +96,7 @@ async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name
   if (failure) pass(failure, shard, run, counters);
 }
 
-async_generator<sample> shard_reading::samples_left(listed_shard shard, opening run,
+async_generator<sample> shard_reading::samples_left(listed_shard shard, open_context run,
                                                     stage_counters& counters,
                                                     shard_positions& positions) const {
   auto samples = list_->read(*shard.name);
@@ -108,8 +109,8 @@ async_generator<sample> shard_reading::samples_left(listed_shard shard, opening 
   }
 }
 
-void shard_reading::pass(std::exception_ptr failure, const listed_shard& shard, const opening& run,
-                         stage_counters& counters) const {
+void shard_reading::pass(std::exception_ptr failure, const listed_shard& shard,
+                         const open_context& run, stage_counters& counters) const {
   try {
     std::rethrow_exception(std::move(failure));
   } catch (...) {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/counted.hpp>
-#include <lade/detail/index.hpp>
-#include <lade/detail/items.hpp>
-#include <lade/detail/run_state.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/io/formats/from_shards.hpp>
@@ -30,14 +30,14 @@ class shard_list {
 
   std::uint64_t size() const noexcept { return which_.names().size(); }
 
-  // The name of the shard at a place of the order. `round`: see opening::round.
+  // The name of the shard at a place of the order. `round`: see open_context::round.
   const std::string& at(std::uint64_t place, std::uint64_t round) const;
 
   async_generator<sample> read(const std::string& shard) const { return read_(sample(shard)); }
 
   const io::from_shards_options& options() const noexcept { return options_; }
   failure_policy policy() const { return {.finally = options_.on_error}; }
-  dealing how_dealt(const opening& run) const;
+  dealing how_dealt(const open_context& run) const;
 
  private:
   io::shards which_;
@@ -54,7 +54,8 @@ class shard_positions {
   static constexpr std::uint64_t span = std::uint64_t{1} << 32;
 
   // Throws error(limit_exceeded) if they are those of another source.
-  shard_positions(std::uint64_t place, const opening& run) : first_(run.first + place * span) {
+  shard_positions(std::uint64_t place, const open_context& run)
+      : first_(run.pass->first + place * span) {
     require_own_position((place + 1) * span - 1, run);
   }
 
@@ -98,28 +99,28 @@ struct listed_shard {
 // The shards that one run reads. As a stage of spreading, it reads several of them at a time.
 class shard_reading final : public counted {
  public:
-  shard_reading(std::shared_ptr<const shard_list> list, const opening& run);
+  shard_reading(std::shared_ptr<const shard_list> list, const open_context& run);
 
   const flat_map_options& options() const noexcept { return ahead_; }
 
   // The shards of this rank that have not been delivered, in their order. Those that no rank has
   // completed are assigned to ranks in turn.
   static async_generator<listed_shard> shards_left(counted_ptr<const shard_reading> self,
-                                                   opening run, stage_counters& counters,
+                                                   open_context run, stage_counters& counters,
                                                    open_input input);
 
   // The samples of a shard that have not been delivered, up to a failure that the policy passes.
   // What `counters` count is for the caller.
   async_generator<sample> parts(listed_shard shard, const kept_name<listed_shard>& name,
-                                lineage origin, opening run, stage_counters& counters) const;
+                                lineage origin, open_context run, stage_counters& counters) const;
 
  private:
   // The samples with their positions, which are counted in `positions`.
-  async_generator<sample> samples_left(listed_shard shard, opening run, stage_counters& counters,
-                                       shard_positions& positions) const;
+  async_generator<sample> samples_left(listed_shard shard, open_context run,
+                                       stage_counters& counters, shard_positions& positions) const;
 
   // Throws a failure unless the policy passes it.
-  void pass(std::exception_ptr failure, const listed_shard& shard, const opening& run,
+  void pass(std::exception_ptr failure, const listed_shard& shard, const open_context& run,
             stage_counters& counters) const;
 
   std::shared_ptr<const shard_list> list_;

@@ -3,7 +3,7 @@
 #include "query_digest.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tokens.hpp>

@@ -2,7 +2,7 @@
 #include "zip_directory.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/zip.hpp>

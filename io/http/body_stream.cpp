@@ -3,7 +3,7 @@
 #include "ranges.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
 #include <lade/sleep.hpp>

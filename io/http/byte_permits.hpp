@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/mutex.hpp>
-#include <lade/detail/waiter.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
 
 #include <coroutine>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "checksums.hpp"
 
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 

@@ -2,7 +2,7 @@
 
 #include "xml.hpp"
 
-#include <lade/detail/json_reader.hpp>
+#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
 #include <lade/printable.hpp>
 

@@ -1,6 +1,6 @@
 #include "transfer.hpp"
 
-#include <lade/detail/later.hpp>
+#include <lade/detail/common/later.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "handles.hpp"
 
-#include <lade/detail/require.hpp>
+#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>

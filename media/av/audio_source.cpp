@@ -6,7 +6,7 @@
 #include "wav_source.hpp"
 #include "window_start.hpp"
 
-#include <lade/detail/load_little.hpp>
+#include <lade/detail/common/load_little.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
 

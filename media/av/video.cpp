@@ -1,4 +1,4 @@
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/media/av/video.hpp>

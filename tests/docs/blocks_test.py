@@ -1,6 +1,7 @@
 # blocks_test.py ROOT COMPILER ARGUMENTS...: the C++ blocks of all Markdown pages compile. Each page
 # is a namespace, which declarations.hpp may open first with the names that the page takes for
-# granted; each block is a namespace in it.
+# granted; each block is a namespace in it. Blocks of the tutorial are of programs that are built:
+# see programs_test.py.
 #
 # Within a block, a paragraph that begins like a declaration (DECLARATION) stays one; all others
 # together are the body of a function, or of a coroutine if they await.
@@ -50,7 +51,8 @@ def compiled(page, first, block):
 root, *compile = sys.argv[1:]
 root = pathlib.Path(root)
 text = '#include "declarations.hpp"\n'
-for page in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
+tutorial = set(root.glob("docs/tutorial/*.md"))
+for page in [*root.glob("*.md"), *sorted(set(root.glob("docs/**/*.md")) - tutorial)]:
     text += f"namespace page_{re.sub(r'[^a-z0-9]', '_', page.stem.lower())} {{\n"
     text += "".join(compiled(page, *block) for block in blocks(page.read_text())) + "}\n"
 sys.exit(subprocess.run([*compile, "-x", "c++", "-"], input=text, text=True).returncode)

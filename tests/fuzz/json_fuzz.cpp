@@ -3,7 +3,7 @@
 #include "../../io/formats/json_fields.hpp"
 #include "../support/json.hpp"
 
-#include <lade/detail/json_reader.hpp>
+#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
 
 #include <cstddef>

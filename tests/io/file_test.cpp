@@ -5,7 +5,7 @@
 #include "../support/temp_dir.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/demand.hpp>
+#include <lade/detail/memory/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/runtime.hpp>

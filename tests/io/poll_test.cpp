@@ -2,8 +2,8 @@
 #include "../support/reactors.hpp"
 #include "../support/temp_dir.hpp"
 
-#include <lade/detail/continue_on.hpp>
-#include <lade/detail/reactor.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/detail/runtime/reactor.hpp>
 #include <lade/error.hpp>
 #include <lade/io/poll.hpp>
 #include <lade/runtime.hpp>

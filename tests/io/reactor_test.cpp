@@ -2,8 +2,8 @@
 #include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
 
-#include <lade/detail/activity.hpp>
-#include <lade/detail/operation.hpp>
+#include <lade/detail/runtime/activity.hpp>
+#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>

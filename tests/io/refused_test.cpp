@@ -5,7 +5,7 @@
 #include "../support/reactors.hpp"
 #include "../support/temp_dir.hpp"
 
-#include <lade/detail/operation.hpp>
+#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/runtime.hpp>

@@ -39,8 +39,9 @@ def owner(registry, path):
     parent = path.rpartition("/")[0]
     for module in registry.values():
         for folder in module.folders:
-            if parent == folder or parent in modules.header_folders(folder):
-                return module, folder, parent != folder
+            private = parent in modules.source_folders(folder)
+            if private or parent in modules.header_folders(folder):
+                return module, folder, not private
     return None
 
 

@@ -27,8 +27,8 @@ def sorted_lists(module):
 
 
 def sources(root, module):
-    expected = {path for folder in module.folders for suffix in ["cpp", "cu"]
-                for path in glob(root, f"{folder}/*.{suffix}")}
+    expected = {path for folder in module.folders for own in modules.source_folders(folder)
+                for suffix in ["cpp", "cu"] for path in glob(root, f"{own}/*.{suffix}")}
     return compared(f"modules.ini: [{module.name}] sources", set(module.sources), expected)
 
 
@@ -42,9 +42,9 @@ def headers(root, module):
 def tests(root, module):
     """Tests of a module, but those that tests/meson.build has rules of its own for."""
     special = re.findall(r"'([\w/]+)_test\.cpp'", (root / "tests/meson.build").read_text())
-    folders = ["tests" if folder == "lib" else f"tests/{folder}" for folder in module.folders]
     found = {path.removeprefix("tests/").removesuffix("_test.cpp")
-             for folder in folders for path in glob(root, f"{folder}/*_test.cpp")}
+             for folder in module.folders for own in modules.test_folders(folder)
+             for path in glob(root, f"{own}/*_test.cpp")}
     expected = {name for name in found if name in module.tests or name not in special}
     return compared(f"modules.ini: [{module.name}] tests", set(module.tests), expected)
 

@@ -33,7 +33,7 @@ sources =
     lib/dlpack.cpp
     lib/file.cpp
 tests =
-    file
+    common/file
     io/read
 
 [net]
@@ -88,7 +88,7 @@ FILES = {
     "io/net/page.cpp": "#include <net.h>\n#include <lade/io/net/page.hpp>",
     "cuda/copy.cpp": "",
     "cuda/kernel.cu": "#include <cuda_runtime.h>\n#include <lade/cuda/kernel.hpp>",
-    "tests/file_test.cpp": "",
+    "tests/common/file_test.cpp": "",
     "tests/io/read_test.cpp": "",
     "tests/io/special_test.cpp": "",
     "tests/io/net/page_test.cpp": "",
@@ -252,11 +252,11 @@ class Lists(Tree):
 
     def test_files_that_are_not_listed_are_named(self):
         self.write("io/net/more.cpp", "")
-        self.write("include/lade/detail/more.hpp", "")
+        self.write("include/lade/detail/common/more.hpp", "")
         self.write("cuda/more.cu", "")
         self.write("tests/io/net/more_test.cpp", "")
         self.assert_faults("modules.ini: [net] sources: lacks io/net/more.cpp",
-                           "modules.ini: [core] headers: lacks lade/detail/more.hpp",
+                           "modules.ini: [core] headers: lacks lade/detail/common/more.hpp",
                            "modules.ini: [cuda] sources: lacks cuda/more.cu",
                            "modules.ini: [net] tests: lacks io/net/more")
 
@@ -274,7 +274,7 @@ class Lists(Tree):
 
     def test_lists_are_sorted(self):
         self.write("modules.ini", MODULES.replace("    io/read\n", "").replace(
-            "    file\n", "    io/read\n    file\n"))
+            "    common/file\n", "    io/read\n    common/file\n"))
         self.assert_faults("modules.ini: [core] tests are not sorted")
 
     def test_what_is_made_from_the_file_is_up_to_date(self):

@@ -5,7 +5,7 @@
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/event.hpp>
 #include <lade/cuda/stream.hpp>
-#include <lade/detail/range_allocator.hpp>
+#include <lade/detail/common/range_allocator.hpp>
 #include <lade/memory_resource.hpp>
 
 #include <atomic>

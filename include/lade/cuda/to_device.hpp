@@ -4,7 +4,7 @@
 
 #include <lade/cuda/device_batch.hpp>
 #include <lade/cuda/memory.hpp>
-#include <lade/detail/shared_const.hpp>
+#include <lade/detail/common/shared_const.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample_batch.hpp>

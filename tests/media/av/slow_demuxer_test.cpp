@@ -1,4 +1,4 @@
-#include <lade/detail/continue_on.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/sync_wait.hpp>

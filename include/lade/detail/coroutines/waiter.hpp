@@ -1,0 +1,196 @@
+// A coroutine that waits in an event, a semaphore or a channel.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/detail/common/fatal.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/runtime/activity.hpp>
+
+#include <coroutine>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+
+namespace lade::detail {
+
+class waiter;
+
+// Waiters in the order of their arrival. Guarded by the mutex of whoever owns the list.
+class wait_list {
+ public:
+  bool empty() const noexcept { return !first_; }
+
+  // For destructors: ends the process if there are waiters, which would wait for ever.
+  void require_empty(const char* sentence) const noexcept {
+    if (first_) fatal(sentence);
+  }
+  waiter* first() const noexcept { return first_; }  // null if there is none
+  void push_back(waiter& added) noexcept;
+  void append(const wait_list& added) noexcept;  // whose waiters then belong to this list
+  void remove(waiter& gone) noexcept;
+
+  // Takes the first waiter out and settles it: it can no longer be stopped, and its owner must
+  // resume it, after the mutex has been released. Null if there is none.
+  waiter* settle_first() noexcept;
+
+  // The same for the first of which `chosen(waiter)` says so.
+  template <class Chosen>
+  waiter* settle_first(Chosen chosen) noexcept;
+
+  // Settles and takes out all waiters; resumes all waiters of a list of settled ones.
+  wait_list settle_all() noexcept;
+  void resume_all();
+
+ private:
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;
+};
+
+// The base of awaiters that park in a wait_list. Whoever wakes a waiter hands it what it waits
+// for, so that a woken waiter never has to look again.
+class waiter {
+ public:
+  waiter() = default;
+  waiter(const waiter&) = delete;
+  waiter& operator=(const waiter&) = delete;
+
+  // Resumes a settled waiter, which is gone when this returns: by a post, so that it may end the
+  // coroutine that wakes it. Without a home it runs inside of this call.
+  void resume() {
+    if (context_ && context_->home)
+      context_->home->post({resume_here, this, context_->distance});
+    else
+      coroutine_.resume();
+  }
+
+ protected:
+  // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
+  // to wait for, or a stop was requested. Returns whether it parked. `settled` may be called twice,
+  // with the mutex released in between: what the first call has done, the second must keep.
+  template <class Promise, class Settled>
+  bool park(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
+            Settled settled) {
+    note(coroutine);
+    if (!stop_possible()) return wait(guard, list, settled);
+    if (context_->stop.stop_requested()) {
+      progress_ = progress::stopped;
+      return false;
+    }
+    {  // most waits end at once: only one that does not pays for being told of a stop
+      std::lock_guard lock(guard);
+      if (settled()) return false;
+    }
+    return watch_and_wait(guard, list, settled);
+  }
+
+  // The same for a waiter that has just looked: `settled` is asked once.
+  template <class Promise, class Settled>
+  bool park_after_look(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
+                       Settled settled) {
+    note(coroutine);
+    return stop_possible() ? watch_and_wait(guard, list, settled) : wait(guard, list, settled);
+  }
+
+  // The same for a wait that a stop does not end.
+  template <class Promise, class Settled>
+  bool park_unstoppable(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
+                        Settled settled) {
+    note(coroutine);
+    return wait(guard, list, settled);
+  }
+
+  // To be called first when the coroutine goes on: throws error(stopped, doing) if it was stopped.
+  void finish(std::string_view doing) {
+    on_stop_.reset();
+    if (progress_ == progress::stopped) throw_stopped(doing);
+  }
+
+ private:
+  friend class wait_list;
+  struct stop_request {
+    waiter& self;
+    void operator()() const noexcept { self.stop(); }
+  };
+  enum class progress : unsigned char { arriving, parked, settled, stopped };
+
+  template <class Promise>
+  void note(std::coroutine_handle<Promise> coroutine) noexcept {
+    auto* base = base_of(coroutine);
+    coroutine_ = coroutine;
+    context_ = base ? base->context : nullptr;
+  }
+
+  bool stop_possible() const noexcept { return context_ && context_->stop.stop_possible(); }
+
+  template <class Settled>
+  bool watch_and_wait(mutex& guard, wait_list& list, Settled& settled) {
+    mutex_ = &guard;
+    list_ = &list;
+    on_stop_.emplace(context_->stop, stop_request{*this});
+    return wait(guard, list, settled);
+  }
+
+  template <class Settled>
+  bool wait(mutex& guard, wait_list& list, Settled& settled) {
+    std::lock_guard lock(guard);
+    if (progress_ == progress::stopped) return false;
+    if (settled()) {
+      progress_ = progress::settled;  // a stop comes too late
+      return false;
+    }
+    list.push_back(*this);
+    progress_ = progress::parked;
+    return true;
+  }
+
+  static void resume_here(void* settled) noexcept {
+    auto& self = *static_cast<waiter*>(settled);
+    name_step("after a wait", self.context_->stage_number);
+    self.coroutine_.resume();
+  }
+
+  void stop() noexcept;
+  [[noreturn]] static void throw_stopped(std::string_view doing);
+
+  waiter* next_ = nullptr;
+  waiter* previous_ = nullptr;
+  std::coroutine_handle<> coroutine_;
+  const context* context_ = nullptr;
+  mutex* mutex_ = nullptr;  // these two are for stop()
+  wait_list* list_ = nullptr;
+  progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
+  std::optional<stop_callback<stop_request>> on_stop_;
+};
+
+// Short, and called for every item of a channel.
+inline void wait_list::push_back(waiter& added) noexcept {
+  added.previous_ = last_;
+  added.next_ = nullptr;
+  (last_ ? last_->next_ : first_) = &added;
+  last_ = &added;
+}
+
+inline void wait_list::remove(waiter& gone) noexcept {
+  (gone.previous_ ? gone.previous_->next_ : first_) = gone.next_;
+  (gone.next_ ? gone.next_->previous_ : last_) = gone.previous_;
+}
+
+inline waiter* wait_list::settle_first() noexcept {
+  return settle_first([](waiter&) { return true; });
+}
+
+template <class Chosen>
+waiter* wait_list::settle_first(Chosen chosen) noexcept {
+  auto* found = first_;
+  while (found && !chosen(*found)) found = found->next_;
+  if (!found) return nullptr;
+  remove(*found);
+  found->progress_ = waiter::progress::settled;
+  return found;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,52 @@
+// Going on elsewhere, or a little later.
+
+#pragma once
+
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/runtime/executor.hpp>
+
+#include <coroutine>
+
+namespace lade::detail {
+
+template <class Promise>
+unsigned distance_of(std::coroutine_handle<Promise> coroutine) noexcept {
+  auto* base = base_of(coroutine);
+  return base && base->context ? base->context->distance : 0;
+}
+
+// `co_await continue_on(executor)` goes on there. What awaits that coroutine continues at home.
+class continue_on {
+ public:
+  explicit continue_on(executor& where) noexcept : where_(where) {}
+  bool await_ready() const noexcept { return where_.is_current(); }
+  template <class Promise>
+  void await_suspend(std::coroutine_handle<Promise> coroutine) {
+    where_.post(resumption(coroutine, distance_of(coroutine)));
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  executor& where_;
+};
+
+// On a thread of the executor: `co_await give_way(executor)` lets work go first that is nearer to
+// the end of its pipeline.
+class give_way {
+ public:
+  explicit give_way(executor& where) noexcept : where_(where) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    auto distance = distance_of(coroutine);
+    if (!where_.has_nearer(distance)) return false;
+    where_.post(resumption(coroutine, distance));
+    return true;
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  executor& where_;
+};
+
+}  // namespace lade::detail

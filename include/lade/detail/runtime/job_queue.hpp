@@ -1,0 +1,47 @@
+// The queue of an executor.
+
+#pragma once
+
+#include <lade/detail/runtime/executor.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+
+namespace lade::detail {
+
+// A FIFO of jobs in one array, which grows by doubling and is kept: an executor allocates when more
+// jobs wait than ever before, and at no other time. Guarded by the mutex of its owner.
+class job_queue {
+ public:
+  bool empty() const noexcept { return count_ == 0; }
+  const job& front() const noexcept { return jobs_[first_]; }
+
+  // Makes room for one more job. `lock` holds the owner's mutex. A job that is lost would be a wait
+  // without end: where the queue is full and there is no memory, this blocks, with the mutex
+  // released, until there is memory or a job has been popped.
+  void make_room(std::unique_lock<std::mutex>& lock) noexcept;
+
+  // Where there is room.
+  void push(job added) noexcept {
+    jobs_[(first_ + count_) & (capacity_ - 1)] = added;
+    ++count_;
+  }
+
+  job pop() noexcept {
+    auto first = jobs_[first_];
+    first_ = (first_ + 1) & (capacity_ - 1);
+    --count_;
+    return first;
+  }
+
+ private:
+  bool grow() noexcept;
+
+  std::unique_ptr<job[]> jobs_;
+  std::size_t capacity_ = 0;  // 0, or a power of two
+  std::size_t first_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace lade::detail

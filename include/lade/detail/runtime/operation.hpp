@@ -1,0 +1,132 @@
+// Awaiting the reactor: one system call, or a point in time.
+
+#pragma once
+
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/runtime/reactor.hpp>
+
+#include <coroutine>
+#include <optional>
+#include <stop_token>
+
+namespace lade::detail {
+
+// What awaits the reactor, from any executor: begins there, resumes its coroutine at home, and
+// ends early when the coroutine is asked to stop. Lives in the coroutine's frame.
+class reactor_await {
+ public:
+  bool await_ready() const noexcept { return false; }
+
+  // Throws error(no_runtime) when the coroutine belongs to no runtime.
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    return suspend(coroutine, base_of(coroutine));
+  }
+
+ protected:
+  reactor_await() = default;
+  explicit reactor_await(reactor* where) noexcept : reactor_(where) {}  // null: any of the runtime
+  ~reactor_await() = default;
+
+  // On the reactor's thread: starts the work, after which `complete` is called once; and makes
+  // that happen soon.
+  virtual void begin() noexcept = 0;
+  virtual void end_early() noexcept = 0;
+
+  // On the reactor's thread: the work is done. `after` tells the watchdog what it was.
+  void complete(const char* after) noexcept;
+
+  // Whether the coroutine was asked to stop: before the work was begun, so that it never was; or
+  // at any time.
+  bool stopped() const noexcept { return stopped_; }
+  bool ended_early() const noexcept { return ended_early_; }
+
+  reactor& where() const noexcept { return *reactor_; }
+  lade::trace* trace() const noexcept { return context_->trace; }
+
+ private:
+  struct request_stop {
+    reactor_await& self;
+    void operator()() const noexcept;
+  };
+
+  bool suspend(std::coroutine_handle<> coroutine, promise_base* base);
+  void begin_on_reactor() noexcept;
+  void stop_on_reactor() noexcept;
+
+  std::coroutine_handle<> coroutine_;
+  const lade::context* context_ = nullptr;
+  reactor* reactor_ = nullptr;
+  std::optional<std::stop_callback<request_stop>> on_stop_;
+  std::atomic<bool> stop_posted_ = false;  // stop_on_reactor is in the reactor's queue
+  bool begun_ = false;
+  bool completed_ = false;
+  bool stopped_ = false;
+  bool ended_early_ = false;
+};
+
+// `co_await operation({...})` makes the system call and gives its result (>= 0, or -errno); it
+// gives -ECANCELED when the coroutine is asked to stop, and starts anew after a signal (-EINTR).
+// The buffer and the path that it names are the caller's, and the kernel's until the await
+// returns.
+//
+// (Awaiters of the reactor cannot be copied, and GCC 12 copies what is awaited directly. Hence
+// what is awaited is a description, which makes its awaiter in place.)
+class operation {
+ public:
+  class awaiter;
+
+  explicit operation(const io_operation& call) noexcept : call_(call) {}
+  awaiter operator co_await() const noexcept;
+
+ private:
+  io_operation call_;
+};
+
+class operation::awaiter final : public reactor_await, private io_operation {
+ public:
+  explicit awaiter(const io_operation& call) noexcept;
+
+  std::int64_t await_resume() const noexcept;
+
+ private:
+  void ended() noexcept;
+  void record() const noexcept;
+  void begin() noexcept override;
+  void end_early() noexcept override;
+
+  clock::time_point begun_at_ = {};  // if there is a trace
+};
+
+inline operation::awaiter operation::operator co_await() const noexcept { return awaiter(call_); }
+
+// `co_await sleep_until(time)` gives whether the time has come; false when asked to stop.
+class sleep_until {
+ public:
+  class awaiter;
+
+  explicit sleep_until(clock::time_point time) noexcept : time_(time) {}
+  awaiter operator co_await() const noexcept;
+
+ private:
+  clock::time_point time_;
+};
+
+class sleep_until::awaiter final : public reactor_await, private timer {
+ public:
+  explicit awaiter(clock::time_point time) noexcept;
+
+  bool await_resume() const noexcept { return slept_; }
+
+ private:
+  void begin() noexcept override;
+  void end_early() noexcept override;
+
+  bool slept_ = false;
+};
+
+inline sleep_until::awaiter sleep_until::operator co_await() const noexcept {
+  return awaiter(time_);
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,84 @@
+// What is recorded of the calls of a stage that works in place.
+
+#pragma once
+
+#include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_track.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/lineage.hpp>
+#include <lade/stats.hpp>
+#include <lade/trace.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace lade::detail {
+
+// The call that the stage is in, for overviews. Any thread may ask for one.
+class watched_call final : private overviewed {
+ public:
+  watched_call(std::shared_ptr<run_state> run, const stage_counters& stage);
+  watched_call(const watched_call&) = delete;
+  ~watched_call() override;
+
+  void begin(std::string item, const lineage& origin);
+  void end();
+
+ private:
+  std::string overview(clock::time_point at) const override;
+
+  std::shared_ptr<run_state> run_;
+  const stage_counters& stage_;
+  mutable std::mutex mutex_;
+  std::optional<item_overview> item_;  // while the function is called
+};
+
+// How long the calls take: all where they come seldom, and one in about 64 where they come often,
+// which counts for those before it, as far as these had the time. Of every call a span, if there is
+// a trace. One call at a time.
+class in_place_calls {
+ public:
+  in_place_calls(const open_context& run, stage_counters& stage);
+
+  // With what the function is called for, both; and whether it has awaited something.
+  template <class Name>
+  void begin(const Name& item, const lineage& origin) {
+    if (watched_) watched_->begin(item.text(), origin);
+    if (to_skip_ > 0) return;
+    begun_ = clock::now();
+    if (trace_) run_.arrows().step(origin, track_.number(), begun_);
+    busy_.begin(begun_);
+  }
+  template <class Name>
+  void end(const Name& item, const lineage& origin, bool awaited = false) {
+    if (watched_) watched_->end();
+    if (to_skip_ > 0) {
+      --to_skip_;
+      return;
+    }
+    auto now = clock::now();
+    bool named = trace_ || stage_.slowest.take(now - begun_);
+    note(named ? item.text() : std::string(), origin, now, awaited);
+  }
+
+ private:
+  std::uint32_t some() noexcept;
+  void note(std::string item, const lineage& origin, clock::time_point now, bool awaited);
+
+  run_state& run_;
+  stage_counters& stage_;
+  std::unique_ptr<watched_call> watched_;  // if stalls are told of
+  lade::trace* trace_;
+  stage_track track_;
+  call_time::caller busy_;
+  std::uint32_t to_skip_ = 0;  // calls, before the next that is measured
+  std::uint32_t skipped_ = 0;
+  std::uint32_t draw_ = 1;
+  clock::time_point begun_;
+  clock::time_point ended_ = clock::now();  // of the last call that was measured
+};
+
+}  // namespace lade::detail

@@ -1,0 +1,363 @@
+// The way into the paths of a stage: route, tee.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/context.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/path_place.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/error.hpp>
+#include <lade/pipeline.hpp>
+#include <lade/task.hpp>
+
+#include <coroutine>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace lade::detail {
+
+// Who waits for what in a stage with paths: its input for room, its paths for items, its output
+// for a result of a path.
+//
+// Where results are taken in turn, all of them can come to wait for each other: a path that needs
+// more items than another for a result asks for one more when as many results of the other wait
+// as may. That is so if at one moment
+//   - a result of a path is waited for,
+//   - that path waits for an item, and nothing is under way in it,
+//   - and the input waits, because as many results of another path wait as may.
+// Results go only when it is their turn, so nobody is left to end one of these waits. At any other
+// moment there is somebody: a path of which fewer results wait takes the items before it.
+class split_base : public std::enable_shared_from_this<split_base> {
+ public:
+  // Instead of a path, for room(): all paths; one more batch.
+  static constexpr std::size_t all_paths = ~std::size_t{0};
+  static constexpr std::size_t batches = all_paths - 1;
+
+  // Up to `buffer` items wait before each path and results behind it, or so many batches are begun.
+  split_base(std::size_t paths, std::size_t buffer)
+      : branches_(paths), buffer_(buffer ? buffer : 1) {}
+  split_base(const split_base&) = delete;
+  ~split_base();
+
+  std::size_t buffer() const noexcept { return buffer_; }
+
+  // From now on notices that the paths wait for each other, and then stops them; and whether the
+  // result that is waited for needs another item. `run` is the context of the stage itself.
+  void watch(const open_context& run, std::stop_source paths);
+
+  // The demand that the input serves. After watch().
+  std::shared_ptr<const demand> wanted() const noexcept { return demand_; }
+
+  // The place of a path. `around`: the path that the stage itself is in.
+  static std::shared_ptr<const path_place> path(std::shared_ptr<split_base> split,
+                                                std::size_t number,
+                                                std::shared_ptr<const path_place> around = {}) {
+    return std::make_shared<const path_place>(std::move(split), number, std::move(around));
+  }
+
+  bool is_watching() const noexcept { return watching_; }
+
+  // How the paths wait for each other, if they do.
+  struct standstill {
+    std::size_t awaited;  // the path whose result is waited for
+    std::size_t full;     // one of which as many results wait as may; no matter for batches
+  };
+  std::optional<standstill> stuck() const;
+
+  // The input asks for an item, or has got it.
+  void note_asking(bool asks);
+  // The path has made a result; it, or a batch, is waited for, and has come or will not come.
+  void note_made(std::size_t path);
+  void note_awaited(std::size_t path);
+  void note_taken(std::size_t path);
+  // Something is under way in the path, besides what the generators in it are doing.
+  void enter(std::size_t path, underway::what is = underway::what::item) noexcept;
+  void leave(std::size_t path, underway::what is = underway::what::item) noexcept;
+
+  // Both at once, called with the mutex of a stage in the path held: look() has to follow.
+  void replace(std::size_t path, std::optional<underway::what> old,
+               std::optional<underway::what> by);
+
+  // For the input: `co_await room(where)` waits until there is room for one more, or the path needs
+  // no more. Throws error(stopped) when the awaiting coroutine is asked to stop.
+  class room_awaiter;
+  [[nodiscard]] room_awaiter room(std::size_t where) noexcept;
+
+  void begin_batch();
+  void end_batch();
+
+  // There will be no more items; `failure` is why, or null at their end. Readers rethrow it.
+  void end_input(std::exception_ptr failure);
+  void rethrow_failure() const;
+
+ protected:
+  struct branch {
+    bool opened = false;
+    bool ended = false;       // needs no more items
+    std::size_t waiting = 0;  // items before it
+    std::size_t results = 0;  // behind it
+    std::size_t items = 0;    // under way in it
+    std::size_t children = 0;
+    wait_list consumer;  // waits for an item
+
+    std::size_t& count(underway::what is) noexcept {
+      return is == underway::what::item ? items : children;
+    }
+  };
+
+  // Opens the way into a path, the beginning of which is at `begin`, and this stage `at`. Throws
+  // error(invalid_argument) if the path is open already, so that it would take items from itself,
+  // or if it has a cache.
+  void open(std::size_t path, const planned_node& at, const planned_node& begin);
+  // The path needs no more items. Returns whether none does.
+  bool end_path(std::size_t path);
+
+  // After a wait has begun or something has ended; not with the mutex held.
+  void look();
+
+  // The rest is called with the mutex held.
+  bool has_room() const;
+  void wake_input(wait_list& woken);
+  bool needs_another() const;
+  bool is_awaited_in_vain() const;
+  void note_given(std::size_t path) noexcept;
+
+  mutable std::mutex mutex_;
+  std::vector<branch> branches_;
+  bool over_ = false;
+
+ private:
+  bool is_full(const branch& path) const;
+
+  std::exception_ptr failure_;
+  const std::size_t buffer_;
+  std::size_t in_flight_ = 0;  // batches
+  wait_list input_;            // waits for room
+  std::size_t wanted_ = 0;     // where
+  bool asking_ = false;        // the input waits for the stage before
+  std::optional<std::size_t> awaited_;
+  std::optional<standstill> stuck_;
+  bool watching_ = false;
+  std::shared_ptr<const path_place> around_;  // keeps where_
+  const path_place* where_ = nullptr;         // the path that this stage is in, if that is watched
+  // What there is of this stage in the path that it is in: nothing at rest, until the stage before
+  // gives an item.
+  std::optional<underway::what> mark_;
+  std::shared_ptr<demand> demand_;  // null if nothing is watched
+  buffer_pool* memory_ = nullptr;
+  std::stop_source paths_{std::nostopstate};
+};
+
+class split_base::room_awaiter : private waiter {
+ public:
+  room_awaiter(split_base& split, std::size_t where) noexcept : split_(split), where_(where) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> input) {
+    auto self = split_.shared_from_this();  // the input may go on, and end, at once
+    bool parked = park(input, self->mutex_, self->input_, [this, &self] {
+      self->wanted_ = where_;
+      return self->over_ || self->has_room();
+    });
+    if (parked) self->look();
+    return parked;
+  }
+  void await_resume() { finish("wait for room in a path"); }
+
+ private:
+  split_base& split_;
+  std::size_t where_;
+};
+
+inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
+  return room_awaiter(*this, where);
+}
+
+// Items on their way into the paths of one run. The paths are opened before the input starts.
+template <class T>
+class split : public split_base {
+ public:
+  split(const open_context& run, std::size_t paths, std::size_t buffer)
+      : split_base(paths, buffer),
+        run_(run),
+        queues_(paths),
+        surroundings_(run.run->surroundings(stop_.get_token())),
+        on_stop_(run.stop, close_on_stop<split>{*this}) {}
+
+  // What the input is stopped by.
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+
+  // Starts the coroutine that brings the items in.
+  void start(task<> input, stage_counters& counters) {
+    work_for(counters, surroundings_);
+    if (wanted()) surroundings_.claim = &claim_.emplace(wanted());
+    run_.run->start(shared_from_this(), surroundings_, std::move(input));
+  }
+
+  // For the input. Returns false, without the item, if the path needs no more.
+  bool give(std::size_t path, T item, lineage origin);
+
+  // The items of a path, of which this is the split in its context. Destroying the generator ends
+  // the path.
+  static async_generator<T> branch(const open_context& path_opening, std::size_t path) {
+    auto self = std::static_pointer_cast<split>(path_opening.path->split);
+    self->open(path, *self->run_.at, *path_opening.at);
+    return deliver(reader(std::move(self), path));
+  }
+
+  // Ends the path when the last of it is destroyed: what leaves a path may never have taken items.
+  static std::shared_ptr<const void> end_of(std::shared_ptr<split> self, std::size_t path) {
+    return std::make_shared<const reader>(std::move(self), path);
+  }
+
+  void close() noexcept;
+
+ private:
+  class take_awaiter;
+
+  using given = underway_item<T>;  // waits before a path
+
+  class reader {
+   public:
+    reader(std::shared_ptr<split> from, std::size_t path) noexcept
+        : from_(std::move(from)), path_(path) {}
+    reader(reader&&) noexcept = default;
+    ~reader() {
+      if (from_ && from_->end_path(path_)) from_->close();
+    }
+    take_awaiter take() const noexcept { return take_awaiter(*from_, path_); }
+    void rethrow_failure() const {
+      from_->rethrow_failure();
+      if (from_->stop_.stop_requested()) throw error(errc::stopped, "take items of a path");
+    }
+
+   private:
+    std::shared_ptr<split> from_;
+    std::size_t path_;
+  };
+
+  static async_generator<T> deliver(reader self) {
+    while (auto next = co_await self.take()) {
+      with_lineage<T> yielded{next->origin, next->item};
+      co_yield yielded;
+    }
+    self.rethrow_failure();
+  }
+
+  // With the mutex held.
+  bool provide(std::size_t path, std::optional<given>& into, wait_list& woken);
+
+  const open_context run_;
+  std::vector<std::deque<given>> queues_;
+  std::stop_source stop_;
+  std::optional<memory_claim> claim_;  // of the input, by what it serves
+  context surroundings_;
+  std::stop_callback<close_on_stop<split>> on_stop_;
+};
+
+template <class T>
+class split<T>::take_awaiter : private waiter {
+ public:
+  take_awaiter(split& from, std::size_t path) noexcept : split_(from), path_(path) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+    auto& from = split_;
+    auto alive = from.shared_from_this();  // the coroutine may go on, and end, at once
+    wait_list woken;
+    bool parked = park(coroutine, from.mutex_, from.branches_[path_].consumer,
+                       [&] { return from.provide(path_, value_, woken) || from.over_; });
+    woken.resume_all();
+    if (parked) from.look();
+    return parked;
+  }
+  std::optional<given> await_resume() {
+    finish("take items of a path");
+    return std::move(value_);
+  }
+
+ private:
+  friend class split;
+
+  split& split_;
+  std::size_t path_;
+  std::optional<given> value_;
+};
+
+template <class T>
+bool split<T>::give(std::size_t path, T item, lineage origin) {
+  given next(std::move(item), std::move(origin), run_.path.get());
+  waiter* consumer = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    auto& to = branches_[path];
+    if (to.ended) return false;
+    consumer = to.consumer.settle_first();
+    if (consumer) {
+      static_cast<take_awaiter*>(consumer)->value_.emplace(std::move(next));
+      note_given(path);
+    } else {
+      queues_[path].push_back(std::move(next));
+      ++to.waiting;
+    }
+  }
+  if (consumer) consumer->resume();
+  return true;
+}
+
+template <class T>
+bool split<T>::provide(std::size_t path, std::optional<given>& into, wait_list& woken) {
+  auto& queue = queues_[path];
+  if (queue.empty()) return false;
+  into.emplace(std::move(queue.front()));
+  queue.pop_front();
+  --branches_[path].waiting;
+  wake_input(woken);
+  return true;
+}
+
+template <class T>
+void split<T>::close() noexcept {
+  request_stop(stop_);
+  end_input(nullptr);
+}
+
+// The stages of a path, behind what will be given to it.
+template <class T, class Path>
+auto attach_path(const Path& path, std::size_t number, node_facts begin) {
+  auto branch = make_pipeline<T>(std::move(begin), [number](const open_context& run) {
+    return split<T>::branch(run, number);
+  });
+  static_assert(accepts<pipeline<T>, Path>, "lade: a path does not take items of this type");
+  return path.attach(branch);
+}
+
+// A pipeline for each path. They count their steps on from each other, so that no two stages draw
+// the same random numbers.
+template <class T, class... Paths>
+auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in) {
+  std::size_t number = 0;
+  auto length = in.last()->facts().number();
+  auto next = [&](const auto& path) {
+    auto attached = attach_path<T>(path, number++, node_facts::path_of(in.last(), length + 1));
+    length = attached.last()->facts().number();
+    return pipeline<typename decltype(attached)::value_type>(attached);
+  };
+  return std::apply(
+      [&](const Paths&... each) { return std::tuple<decltype(next(each))...>{next(each)...}; },
+      paths);
+}
+
+}  // namespace lade::detail

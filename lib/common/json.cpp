@@ -1,0 +1,78 @@
+#include <lade/detail/common/json.hpp>
+#include <lade/detail/common/utf8.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+
+namespace lade::detail {
+
+// A byte in two hexadecimal digits.
+static std::string json_hex(unsigned char byte) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  return {digits[byte >> 4], digits[byte & 15]};
+}
+
+// `escaped` gives what stands for a byte that is not UTF-8.
+template <class Escape>
+static std::string json_quoted(std::string_view text, Escape escaped) {
+  std::string result = "\"";
+  while (!text.empty()) {
+    auto length = utf8_length(text);
+    auto code = static_cast<unsigned char>(text.front());
+    if (length == 0)
+      result += escaped(code);
+    else if (code == '"' || code == '\\')
+      (result += '\\') += text.front();
+    else if (code < 0x20)
+      (result += "\\u00") += json_hex(code);
+    else
+      result += text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result += '"';
+}
+
+std::string json_of(std::string_view text) {
+  return json_quoted(text, [](unsigned char) { return "\\ufffd"; });
+}
+
+std::string json_of_bytes(std::string_view text) {
+  return json_quoted(text, [](unsigned char byte) { return "\\udc" + json_hex(byte); });
+}
+
+std::string json_of(double number, int digits) {
+  std::array<char, 400> text;  // the largest double has 309 digits before the point
+  auto [end, failure] = std::to_chars(text.data(), text.data() + text.size(), number,
+                                      std::chars_format::fixed, digits);
+  return failure == std::errc() ? std::string(text.data(), end) : "null";
+}
+
+std::string json_array(std::span<const std::string> values) {
+  std::string text = "[";
+  for (auto& value : values) {
+    if (text.size() > 1) text += ',';
+    text += value;
+  }
+  text += ']';
+  return text;
+}
+
+std::string json_object(std::span<const std::pair<const char*, std::string>> members) {
+  std::string text = "{";
+  for (auto& [name, value] : members)
+    text.append(text.size() == 1 ? "" : ",").append(json_of(name)).append(":").append(value);
+  return text + "}";
+}
+
+std::string json_of(const lineage& positions) {
+  std::string result;
+  for (auto& range : positions.ranges()) {
+    if (!result.empty()) result += ',';
+    result += '[' + std::to_string(range.first) + ',' + std::to_string(range.last) + ']';
+  }
+  return "[" + result + "]";
+}
+
+}  // namespace lade::detail

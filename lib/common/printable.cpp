@@ -1,0 +1,42 @@
+#include <lade/detail/common/utf8.hpp>
+#include <lade/printable.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace lade {
+
+static std::string escaped_byte(char byte) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  auto code = static_cast<unsigned char>(byte);
+  return {'\\', 'x', hex[code >> 4], hex[code & 15]};
+}
+
+// C0, DEL and C1, which is U+0080 to U+009F.
+static bool is_control(std::string_view character) {
+  auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+static std::string shown(std::string_view character, bool is_utf8) {
+  if (character == "\n") return "\\n";
+  if (character == "\t") return "\\t";
+  if (is_utf8 && !is_control(character)) return std::string(character);
+  std::string escapes;
+  for (char byte : character) escapes += escaped_byte(byte);
+  return escapes;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    auto length = detail::utf8_length(text);
+    auto character = text.substr(0, std::max<std::size_t>(length, 1));
+    result += shown(character, length > 0);
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
+}  // namespace lade

@@ -1,0 +1,55 @@
+#include <lade/detail/common/require.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+namespace lade::detail {
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+void refuse_value(std::string_view doing, std::string_view option, const std::string& value,
+                  const std::string& allowed) {
+  throw error(errc::invalid_argument, doing,
+              std::string(option) + " is " + value + "; it must be " + allowed);
+}
+
+void require_count(std::string_view doing, std::string_view option, std::uint64_t value,
+                   const bounds& allowed) {
+  if (allowed.least <= value && value <= allowed.most) return;
+  refuse_value(doing, option, std::to_string(value),
+               "from " + std::to_string(allowed.least) + " to " + std::to_string(allowed.most));
+}
+
+void require_number(std::string_view doing, std::string_view option, double value, double least,
+                    double most) {
+  if (least <= value && value <= most) return;
+  refuse_value(doing, option, number_text(value),
+               "from " + number_text(least) + " to " + number_text(most));
+}
+
+void require_duration(std::string_view doing, std::string_view option,
+                      std::chrono::nanoseconds value, std::chrono::nanoseconds least) {
+  if (value >= least) return;
+  refuse_value(doing, option, std::to_string(value.count()) + " ns",
+               "at least " + std::to_string(least.count()) + " ns");
+}
+
+void require_weights(std::string_view doing, std::span<const double> weights) {
+  if (weights.empty()) throw error(errc::invalid_argument, doing, "no weights");
+  auto works = [](double weight) { return weight >= 0 && std::isfinite(weight); };
+  auto wrong = std::ranges::find_if_not(weights, works);
+  if (wrong != weights.end())
+    refuse_value(doing, "weight " + std::to_string(wrong - weights.begin()), number_text(*wrong),
+                 "a finite number from 0 on");
+  if (std::ranges::max(weights) == 0)
+    throw error(errc::invalid_argument, doing, "all weights are 0");
+}
+
+}  // namespace lade::detail

@@ -1,9 +1,0 @@
-#include <lade/detail/activity.hpp>
-#include <lade/detail/executor.hpp>
-
-namespace lade::detail {
-
-constinit thread_local executor* this_executor = nullptr;
-constinit thread_local activity* this_activity = nullptr;
-
-}  // namespace lade::detail

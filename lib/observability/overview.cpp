@@ -1,0 +1,64 @@
+#include <lade/detail/observability/overview.hpp>
+#include <lade/printable.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace lade::detail {
+
+static std::string seconds_since(clock::time_point since, clock::time_point at) {
+  char text[32];
+  auto seconds = std::chrono::duration<double>(at - since).count();
+  std::snprintf(text, sizeof text, "%.1f s", std::max(seconds, 0.0));
+  return text;
+}
+
+static std::string doing_of(const item_overview& item, clock::time_point at) {
+  using enum item_overview::doing;
+  switch (item.what) {
+    case waits_for_worker: return "waits for a worker";
+    case works: return "has been worked on for " + seconds_since(item.since, at);
+    case pauses: return "has paused before another call for " + seconds_since(item.since, at);
+    case gives_part: return "has a part that waits for earlier ones, or for the next stage";
+    case done: return "is done and waits for earlier ones, or for the next stage";
+  }
+  return {};
+}
+
+static std::string feeder_of(const stage_overview& now) {
+  using enum stage_overview::feeding;
+  switch (now.feeder) {
+    case waits_for_input: return "its feeder waits for the stage before";
+    case waits_for_room: return "its feeder waits for room";
+    case waits_for_memory: return "its feeder waits for memory";
+    case over: return "its input has ended";
+  }
+  return {};
+}
+
+static std::string line_of(const item_overview& item, clock::time_point at) {
+  return "  item " + to_string(item.origin) +
+         (item.name.empty() ? "" : " (" + printable(item.name) + ")") + " " + doing_of(item, at) +
+         "\n";
+}
+
+std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
+                      clock::time_point at) {
+  if (!item) return printable(stage) + ": works in place, and is not called now\n";
+  return printable(stage) + ": works in place\n" + line_of(*item, at);
+}
+
+std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {
+  constexpr std::size_t most_shown = 32;
+  auto text = printable(stage) + ": " + std::to_string(now.free) + " of " +
+              std::to_string(now.slots) + " slots free, " + std::to_string(now.idle_workers) +
+              " workers idle, " + feeder_of(now) +
+              (now.wanted ? ", the next stage waits for it\n" : ", the next stage does not wait\n");
+  for (std::size_t i = 0; i < std::min(now.items.size(), most_shown); ++i)
+    text += line_of(now.items[i], at);
+  if (now.items.size() > most_shown)
+    text += "  and " + std::to_string(now.items.size() - most_shown) + " more\n";
+  return text;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,116 @@
+#include <lade/autotune.hpp>
+#include <lade/detail/common/require.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace lade {
+
+std::string to_code(std::span<const stage_setting> settings) {
+  std::string text;
+  for (auto& each : settings) {
+    text += each.stage + ": {.concurrency = " + std::to_string(each.concurrency);
+    if (each.buffer) text += ", .buffer = " + std::to_string(*each.buffer);
+    text += "}\n";
+  }
+  return text;
+}
+
+namespace detail {
+
+void require_concurrency(std::string_view stage, unsigned concurrency, unsigned least) {
+  if (concurrency != automatic) require_count(stage, "concurrency", concurrency, {.least = least});
+}
+
+void require_tuning(std::string_view run, const tune_options& options) {
+  require_count(run, "tune.most", options.most, {.least = 1});
+  require_count(run, "tune.cpus", options.cpus, {.most = most_threads});
+}
+
+unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept {
+  if (options.cpus > 0) return std::min(options.cpus, threads);
+  return threads < 4 ? threads : threads - 1;
+}
+
+unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
+                         unsigned threads) noexcept {
+  if (concurrency == automatic) return cpus_to_use(options, threads);
+  return concurrency ? concurrency : threads;
+}
+
+// Steps that are tried one after the other, and by how much the rate must grow to keep one. Down is
+// tried last: a server may serve few better than many.
+static constexpr std::array<double, 5> tuning_steps{2, 1.5, 1.2, 0.5, 0.8};
+static constexpr double worth_keeping = 1.04;
+static constexpr unsigned longest_rest = 500;
+
+bool tuner::limits(const tuning_sample& sample) const noexcept {
+  return sample.hungry > 0.1 && sample.busy > 0.6;
+}
+
+// The next stage waits, not all workers work, and yet there is no room for more items.
+bool tuner::slow_items_hold_up(const tuning_sample& sample) const noexcept {
+  return sample.hungry > 0.1 && sample.busy < 0.6 && sample.no_room > 0.3;
+}
+
+bool tuner::step(const tuning_sample& sample) noexcept {
+  if (resting_ > 0) {
+    --resting_;
+    return false;
+  }
+  if (trying_) {
+    trying_ = false;
+    if (sample.rate > worth_keeping * kept_rate_) {
+      next_rest_ = shortest_rest;
+      kept_ = now_;
+      kept_rate_ = sample.rate;
+      return try_step();
+    }
+    ++factor_;
+    bool changed = try_step();
+    if (!changed) now_ = kept_;
+    return true;
+  }
+  kept_rate_ = sample.rate;
+  if (slow_items_hold_up(sample) && give_room()) return true;
+  factor_ = 0;
+  return limits(sample) && try_step();
+}
+
+void tuner::settle() noexcept {
+  now_ = kept_;
+  trying_ = false;
+}
+
+// Doubles the buffer. Returns false if it is as large as it may be.
+bool tuner::give_room() noexcept {
+  if (now_.buffer >= 8 * now_.concurrency) return false;
+  now_ = within_bounds({now_.concurrency, 2 * now_.buffer});
+  return now_ != std::exchange(kept_, now_);
+}
+
+tuner::setting tuner::within_bounds(const setting& wanted) const noexcept {
+  return {wanted.concurrency, std::min(wanted.buffer, most_held_ - wanted.concurrency)};
+}
+
+// Sets the next step from what is kept. Returns false, and rests, if there is none.
+bool tuner::try_step() noexcept {
+  for (; factor_ < tuning_steps.size(); ++factor_) {
+    auto wanted = std::lround(kept_.concurrency * tuning_steps[factor_]);
+    auto next = std::clamp(static_cast<unsigned>(wanted), 1u, most_);
+    if (next == kept_.concurrency) continue;
+    auto buffers = std::max(1u, kept_.buffer / std::max(1u, kept_.concurrency));
+    now_ = within_bounds({next, next * buffers});
+    trying_ = true;
+    return true;
+  }
+  factor_ = 0;
+  resting_ = next_rest_;
+  next_rest_ = std::min(2 * next_rest_, longest_rest);
+  return false;
+}
+
+}  // namespace detail
+}  // namespace lade

@@ -1,0 +1,186 @@
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/node_facts.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace lade::detail {
+
+node_facts node_facts::source(std::string name, std::optional<std::uint64_t> size) {
+  node_facts facts;
+  facts.stage_.kind = "from";
+  facts.stage_.name = std::move(name);
+  facts.stage_.cardinality = cardinality::source;
+  facts.stage_.size = size;
+  return facts;
+}
+
+node_facts node_facts::behind(node_ptr in, std::string kind, std::string name) {
+  auto size = in->facts().size();
+  std::vector<node_ptr> inputs;
+  inputs.push_back(std::move(in));
+  auto facts = behind_all(std::move(inputs), std::move(kind), std::move(name));
+  return std::move(facts).yielding(cardinality::one, size);
+}
+
+node_facts node_facts::behind_all(std::vector<node_ptr> inputs, std::string kind,
+                                  std::string name) {
+  node_facts facts;
+  for (auto& each : inputs) facts.number_ = std::max(facts.number_, each->facts().number() + 1);
+  facts.inputs_ = std::move(inputs);
+  facts.stage_.cardinality = cardinality::group;
+  facts.stage_.name = name.empty() ? kind : std::move(name);
+  facts.stage_.kind = std::move(kind);
+  return facts;
+}
+
+node_facts node_facts::part_behind(node_ptr in) {
+  const auto number = in->facts().number();
+  auto facts = behind(std::move(in), {});
+  facts.role_ = role::part;
+  facts.number_ = number;
+  return facts;
+}
+
+node_facts node_facts::of_run() {
+  node_facts facts;
+  facts.role_ = role::part;
+  return facts;
+}
+
+node_facts node_facts::path_of(node_ptr in, std::uint64_t number) {
+  auto facts = behind(std::move(in), {});
+  facts.role_ = role::path;
+  facts.number_ = number;
+  return facts;
+}
+
+node_facts node_facts::split_of(node_ptr in, std::vector<node_ptr> paths, std::string kind,
+                                std::string name) {
+  auto facts = behind(std::move(in), std::move(kind), std::move(name));
+  facts.role_ = role::split;
+  facts.stage_.cardinality = cardinality::one;
+  facts.stage_.size.reset();
+  facts.number_ = paths.back()->facts().number() + 1;
+  facts.paths_ = std::move(paths);
+  return facts;
+}
+
+node_facts node_facts::uncounted() && {
+  role_ = role::uncounted_stage;
+  return std::move(*this);
+}
+
+node_facts node_facts::on(stage_executor executor) && {
+  stage_.executor = executor;
+  return std::move(*this);
+}
+
+node_facts node_facts::yielding(cardinality what, std::optional<std::uint64_t> size) && {
+  stage_.cardinality = what;
+  stage_.size = size;
+  return std::move(*this);
+}
+
+node_facts node_facts::in_groups(std::uint64_t size, bool drop_last) && {
+  std::optional<std::uint64_t> groups;
+  if (stage_.size) groups = *stage_.size / size + (!drop_last && *stage_.size % size > 0);
+  return std::move(*this)
+      .yielding(cardinality::group, groups)
+      .grouping(size, size)
+      .holding(size)
+      .with("size", size)
+      .with_flag("drop_last", drop_last);
+}
+
+node_facts node_facts::holding(std::optional<std::uint64_t> items,
+                               std::optional<std::uint64_t> bytes) && {
+  stage_.held_items = items;
+  stage_.held_bytes = bytes;
+  return std::move(*this);
+}
+
+node_facts node_facts::mixing_parts(std::string how) && {
+  effect_ = parts_effect::mixes;
+  effect_name_ = std::move(how);
+  return std::move(*this);
+}
+
+node_facts node_facts::reordering(std::string how) && {
+  auto facts = std::move(*this).mixing_parts(std::move(how));
+  facts.effect_ = parts_effect::reorders;
+  facts.stage_.ordering = stage_ordering::changed;
+  return facts;
+}
+
+node_facts node_facts::making_parts(std::string how, bool tells_members) && {
+  auto facts = std::move(*this).mixing_parts(std::move(how));
+  facts.effect_ = parts_effect::makes;
+  facts.tells_members_ = tells_members;
+  return facts;
+}
+
+node_facts node_facts::grouping(std::uint64_t size, std::uint64_t step) && {
+  groups_ = "of " + std::to_string(size);
+  if (step != size) groups_ += " in steps of " + std::to_string(step);
+  return std::move(*this);
+}
+
+node_facts node_facts::completing(item_order order) && {
+  if (order == item_order::input) return std::move(*this);
+  return std::move(*this).reordering("a stage that gives items as they finish");
+}
+
+node_facts node_facts::pairing() && {
+  pairs_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::joining() && {
+  joins_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::following(lineage_rule rule, const std::string& stage) && {
+  const bool carries = rule == lineage_rule::carried;
+  consumes_ = !carries;
+  auto facts = carries ? std::move(*this).reordering(stage) : std::move(*this).mixing_parts(stage);
+  facts.stage_.ordering = stage_ordering::custom;
+  if (carries) return facts;
+  if (rule == lineage_rule::consumed) return facts;
+  return std::move(facts).refusing_state(
+      stage +
+      " does not say which of its input each of its items is made of: give it {.lineage = "
+      "lade::lineage_rule::consumed} if of all that it took since the item before, or "
+      "lineage_rule::carried if it yields held<T>");
+}
+
+node_facts node_facts::refusing_state(std::string why) && {
+  stage_.refuses_state = std::move(why);
+  return std::move(*this);
+}
+
+node_facts node_facts::caching() && {
+  caches_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::wanting_batches() && {
+  wants_batches_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::with(std::string option, std::string_view value) && {
+  stage_.options.emplace_back(std::move(option), value);
+  return std::move(*this);
+}
+
+node_facts node_facts::with(std::string option, std::uint64_t value) && {
+  return std::move(*this).with(std::move(option), std::to_string(value));
+}
+
+node_facts node_facts::with_flag(std::string option, bool value) && {
+  return value ? std::move(*this).with(std::move(option), "true") : std::move(*this);
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,138 @@
+#include <lade/detail/coroutines/long_chain.hpp>
+#include <lade/detail/observability/profiler.hpp>
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/error.hpp>
+#include <lade/hooks.hpp>
+#include <lade/pipeline.hpp>
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lade::detail {
+
+// Tells a run's hooks of a stage. One that is left early is told when it is destroyed.
+class stage_visit {
+ public:
+  stage_visit(std::shared_ptr<run_state> run, std::string stage)
+      : run_(std::move(run)), stage_(std::move(stage)) {
+    run_->tell_hooks([this](run_hooks& hooks) { hooks.enter_stage(stage_); });
+  }
+  stage_visit(const stage_visit&) = delete;
+  ~stage_visit() {
+    run_->tell_hooks([this](run_hooks& hooks) { hooks.leave_stage(stage_, failure_); });
+  }
+
+  void failed(std::exception_ptr failure) noexcept { failure_ = std::move(failure); }
+
+ private:
+  std::shared_ptr<run_state> run_;
+  std::string stage_;
+  std::exception_ptr failure_;
+};
+
+static generator visit_stage(generator items, std::shared_ptr<run_state> run, std::string name) {
+  stage_visit visit(std::move(run), std::move(name));
+  try {
+    while (auto* item = co_await items.next()) co_yield item;
+  } catch (...) {
+    visit.failed(std::current_exception());
+    throw;
+  }
+}
+
+static generator with_hooks(generator items, const open_context& run) {
+  if (!run.run->options().hooks) return items;
+  auto name = run.run->name_of(run.at->key());
+  return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
+}
+
+static generator first_items(generator items, std::uint64_t count) {
+  for (; count > 0; --count) {
+    auto* item = co_await items.next();
+    if (!item) co_return;
+    co_yield item;
+  }
+}
+
+static task<std::uint64_t> count_items(generator items) {
+  std::uint64_t count = 0;
+  while (co_await items.next()) ++count;
+  co_return count;
+}
+
+generator node_base::open_in(const open_context& run) const {
+  auto here = run.of(*this);
+  return run.run->profiling() ? open_profiled(here) : open_stage(here);
+}
+
+task<std::uint64_t> node_base::count(const open_context& run) const {
+  return count_items(open_in(run));
+}
+
+generator node_base::open_stage(const open_context& run) const {
+  auto open = [&] { return with_hooks(begin(run), run); };
+  return run.at->depth % longest_chain == 0 ? break_chain(open) : open();
+}
+
+// The stage that is on trial gets items that have all been made before. A source is cut short.
+generator node_base::open_profiled(const open_context& run) const {
+  auto& profiling = *run.run->profiling();
+  auto before = ++profiling.opened();
+  auto items = open_stage(run);
+  bool is_source = profiling.opened() == before && !facts_.is_path();
+  if (is_source) items = first_items(std::move(items), profiling.source_items());
+  if (profiling.is_on_trial()) {
+    if (!profiling.feeds_trial(*run.at)) return items;
+    return make_all(std::move(items), counted_ptr(this), run);
+  }
+  auto name = run.path ? std::string() : run.run->name_of(run.at->key());  // paths are parts
+  if (!name.empty()) profiling.add({counted_ptr(this), std::move(name)});
+  return items;
+}
+
+// Gives the first item when all are there.
+generator node_base::make_all(generator items, counted_ptr<const node_base> of, open_context run) {
+  std::vector<moved_with_lineage> all;
+  while (true) {
+    auto next = items.next();
+    next.take_apart();
+    auto* item = co_await next;
+    if (!item) break;
+    all.push_back({of->move(item), items.origin()});
+  }
+  run.run->profiling()->note_begin(run.run->statistics());
+  for (auto& each : all) {
+    run.throw_if_stopped("profile");
+    address_with_lineage yielded{each.origin, each.what.item};
+    co_yield yielded;
+  }
+}
+
+void refuse_moved_pipeline() {
+  throw error(errc::invalid_argument, "use a pipeline", "it has been moved from");
+}
+
+// Whether a run does, for the first time.
+bool node_base::repeats_choices(std::optional<std::uint64_t> seed) const {
+  std::lock_guard lock(mutex_);
+  if (runs_without_epoch_ == 0) seed_ = seed;
+  return seed == seed_ && ++runs_without_epoch_ == 2;
+}
+
+void node_base::warn_of_same_epoch(run_state& run) {
+  if (run.options().epoch) return;
+  std::string again;
+  for (auto& stage : run.epoch_dependent()) {
+    auto& step = *static_cast<const node_base*>(stage.step);
+    if (step.repeats_choices(stage.seed) && again.empty()) again = stage.name;
+  }
+  if (again.empty()) return;
+  run.warn("a pipeline runs for the second time without an epoch: " + again +
+           " makes the same choices again. Give every run its own: {.epoch = epoch}.");
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,142 @@
+#include <lade/detail/common/fatal.hpp>
+#include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/plan.hpp>
+#include <lade/detail/pipeline/progress.hpp>
+#include <lade/error.hpp>
+#include <lade/random.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace lade::detail {
+
+const node_facts& planned_node::facts() const noexcept { return node->facts(); }
+
+const planned_node& planned_node::input(const node_base& of) const {
+  auto found = std::ranges::find(inputs, &of, &planned_node::node);
+  if (found == inputs.end()) fatal("a stage opens an input that its facts do not name");
+  return **found;
+}
+
+plan::plan(const node_base& last, progress& states) : progress_(states) {
+  auto& behind = places_.emplace_back();
+  visit(add_input(last, behind, {}, 0), nullptr);
+}
+
+planned_node& plan::add_input(const node_base& node, planned_node& behind,
+                              const planned_rules& rules, std::size_t number) {
+  auto& place = places_.emplace_back();
+  place.node = &node;
+  place.behind = &behind;
+  place.rules = rules;
+  place.branch = behind.branch;
+  place.depth = behind.depth + 1;
+  place.halvings = behind.halvings;
+  behind.inputs.push_back(&place);
+  const auto inputs = behind.node ? behind.node->facts().inputs_.size() : 1;
+  if (inputs < 2) return place;
+  place.branch = random(behind.branch, number + 1)();
+  place.halvings += static_cast<unsigned>(std::bit_width(inputs - 1));
+  if (place.halvings > 62)
+    throw error(errc::limit_exceeded, "open a source", "it is one of too many, inside of others");
+  return place;
+}
+
+// Goes along a chain without recursion: a pipeline may be long. `told`: what the nodes before a
+// path have to follow, told by the beginning of the path; null outside of one.
+void plan::visit(planned_node& first, planned_rules* told) {
+  auto* at = &first;
+  while (true) {
+    const auto& facts = at->node->facts();
+    if (facts.is_path()) {
+      *told = at->rules;
+      return;
+    }
+    auto rules = rules_before(*at);
+    if (!facts.paths_.empty()) rules = rules_before_paths(*at, rules);
+    if (facts.inputs_.empty()) return;
+    const auto last = facts.inputs_.size() - 1;
+    for (std::size_t i = 0; i < last; ++i) visit(add_input(*facts.inputs_[i], *at, rules, i), told);
+    at = &add_input(*facts.inputs_[last], *at, rules, last);
+  }
+}
+
+// What the inputs of a node, or the ends of its paths, have to follow.
+planned_rules plan::rules_before(planned_node& place) {
+  const auto& facts = place.node->facts();
+  auto rules = place.rules;
+  if (const auto& why = facts.stage_.refuses_state; !why.empty()) refuse(place, why);
+  if (facts.inputs_.empty() && rules.in_path && facts.is_counted())
+    refuse(place, "a source is in a path of tee, route or route_batches");
+  if (rules.parts_behind && !facts.groups_.empty()) {
+    place.groups = facts.groups_;
+    if (rules.members_unknown)
+      refuse(place,
+             "items made of batches are taken apart whose size() does not count members, or "
+             "that have no size(): a batch of other members would not be known");
+  }
+  if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);
+  apply_effect(place, rules);
+  if (facts.pairs_) rules.keeps_batches_whole = true;
+  if (facts.wants_batches_) rules.batches_for = &place;
+  if (facts.caches_) {
+    rules.cache = &place;
+    rules.mixes_parts = nullptr;  // what is behind does not matter to those before
+  }
+  return rules;
+}
+
+void plan::apply_effect(const planned_node& place, planned_rules& rules) {
+  const auto& facts = place.node->facts();
+  switch (facts.effect_) {
+    case parts_effect::keeps: return;
+    case parts_effect::makes: return make_parts(place, rules);
+    case parts_effect::reorders:
+      if (rules.parts_behind)
+        refuse(place, facts.effect_name_ + " is before a stage that makes several items of one");
+      [[fallthrough]];
+    case parts_effect::mixes: mix_parts(facts.effect_name_, rules);
+  }
+}
+
+void plan::mix_parts(const std::string& how, planned_rules& rules) {
+  if (rules.parts_behind) progress_.expect_groups();
+  rules.mixes_parts = &how;
+}
+
+void plan::make_parts(const planned_node& place, planned_rules& rules) {
+  const auto& facts = place.node->facts();
+  if (rules.mixes_parts)
+    refuse(place, facts.effect_name_ + " makes several items of one before " + *rules.mixes_parts);
+  else
+    progress_.expect_parts();
+  rules.parts_behind = true;
+  rules.members_unknown = !facts.tells_members_;
+  rules.keeps_batches_whole = true;
+}
+
+// Plans the paths of a split, of which `inside` is for their ends. Returns what the nodes before
+// the split have to follow: what those behind it told, and what each path tells.
+planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside) {
+  const auto& facts = split.node->facts();
+  auto before = facts.joins_ ? split.rules : inside;
+  const std::string* mixes = nullptr;
+  inside.in_path = true;
+  for (auto i = facts.paths_.size(); i-- > 0;) {
+    planned_rules told;
+    visit(add_input(*facts.paths_[i], split, inside, 0), &told);
+    if (told.mixes_parts != inside.mixes_parts) mixes = told.mixes_parts;
+    if (!told.parts_behind) continue;
+    before.parts_behind = before.keeps_batches_whole = true;
+    before.members_unknown |= told.members_unknown;
+  }
+  if (mixes) mix_parts(*mixes, before);
+  return before;
+}
+
+void plan::refuse(const planned_node& place, const std::string& why) const {
+  progress_.refuse(why);
+  if (place.rules.cache) place.rules.cache->indivisible = true;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,433 @@
+#include <lade/detail/pipeline/progress.hpp>
+#include <lade/detail/runtime/executor.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <new>
+#include <utility>
+
+namespace lade::detail {
+
+progress::progress(std::optional<state> from, bool required, bool other_data)
+    : from_(std::move(from)),
+      before_(from_ ? from_->delivered : lineage()),
+      undelivered_(std::make_shared<const gaps>(before_)),
+      required_(required),
+      other_data_(other_data),
+      amid_parts_(from_ && from_->parts > 0),
+      own_(from_ ? from_->own : lineage()),
+      open_(from_ ? from_->open : lineage()),
+      parts_(from_ ? from_->parts : 0),
+      open_size_(from_ ? from_->open_size : 0) {}
+
+static constexpr auto resuming = "go on from a state";
+
+static void throw_unlike(const std::string& what) {
+  throw error(errc::invalid_argument, resuming, what);
+}
+
+const state::source* progress::source_before(std::uint64_t begin) const noexcept {
+  if (!from_) return nullptr;
+  auto found = std::ranges::find(from_->sources, begin, &state::source::begin);
+  return found != from_->sources.end() ? &*found : nullptr;
+}
+
+const lineage& progress::own_delivered(std::uint64_t begin) const noexcept {
+  static const lineage none;
+  auto* before = source_before(begin);
+  return before ? before->since : none;
+}
+
+lineage progress::delivered_here() const {
+  auto positions = before_;
+  if (from_) positions.merge(from_->own);
+  return positions;
+}
+
+void progress::refuse(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  refuse_locked(why);
+}
+
+void progress::refuse_locked(const std::string& why) {
+  if (refusal_.empty()) refusal_ = why;
+  forget();
+  if (required_) throw error(errc::invalid_argument, "begin a run with require_state", refusal_);
+}
+
+// What has been delivered is of no use where there is no state, and takes more memory the longer
+// the run is: of a sharded stream, each item is a range of its own.
+void progress::forget() {
+  delivered_ = {};
+  own_ = {};
+  open_ = {};
+  for (auto& each : sources_) each.second.own_delivered = {};
+  for (auto& each : choosers_) each.on_their_way.clear();
+}
+
+static std::string joined(const std::vector<std::string>& stages) {
+  std::string text;
+  for (auto& each : stages) text += (text.empty() ? "" : " | ") + each;
+  return text;
+}
+
+static std::string in_order(const std::vector<std::string>& steps) {
+  return steps.empty() ? "in the order of the source" : "in the order " + joined(steps);
+}
+
+static std::string items_in_words(std::uint64_t items) {
+  return items == 0 ? "an unknown number of items" : std::to_string(items) + " items";
+}
+
+// An item has at least one position, and not many are on their way at a time.
+std::uint64_t progress::most_choices() const noexcept {
+  auto positions = from_->delivered.size() + from_->own.size();
+  for (auto& each : from_->sources) positions += each.since.size();
+  return positions + (std::uint64_t{1} << 30);
+}
+
+static std::string in_quotes(const std::string& identity) {
+  return identity.empty() ? "a data set without a name" : "the data set \"" + identity + '"';
+}
+
+static constexpr auto hint = "; run_options::other_data goes on all the same";
+
+listing_log::listing_log(progress& of, std::uint64_t begin, bool has_names)
+    : progress_(of), begin_(begin) {
+  std::lock_guard lock(progress_.mutex_);
+  auto* before = progress_.source_before(begin);
+  if (!before || before->listed == 0 || progress_.other_data_) return;
+  if (!has_names)
+    throw_unlike("it is of " + in_quotes(before->identity) + ", the source lists no names" + hint);
+  expected_ = before->listed;
+  expected_names_ = before->identity;
+}
+
+void listing_log::add(std::string_view name) {
+  ++count_;
+  names_.add(name);
+  if (count_ == expected_ && names_.text() != expected_names_)
+    throw_unlike("the first " + std::to_string(count_) + " items of the listing are of " +
+                 in_quotes(expected_names_) + " no more: they are of " + in_quotes(names_.text()) +
+                 hint);
+  if (!is_compared()) return;
+  std::lock_guard lock(progress_.mutex_);
+  auto& source = progress_.sources_.at(begin_);
+  source.listed = count_;
+  source.names = names_;
+}
+
+void listing_log::end() const {
+  if (!is_compared())
+    throw_unlike("it had listed " + std::to_string(expected_) + " items, now there are " +
+                 std::to_string(count_) + hint);
+}
+
+void progress::begin(std::vector<std::string> stages) {
+  std::lock_guard lock(mutex_);
+  if (from_) require_same(stages);
+  stages_ = std::move(stages);
+  begun_ = true;
+}
+
+void progress::require_same(const std::vector<std::string>& stages) const {
+  require_possible(*from_, resuming);
+  if (!refusal_.empty()) throw_unlike(refusal_);
+  if (!from_->stages.empty() && from_->stages != stages)
+    throw_unlike("it is of the stages " + joined(from_->stages) + ", these are " + joined(stages));
+  for (auto& each : from_->chosen)
+    if (!each.delivered.empty() && each.delivered.ranges().back().last > most_choices())
+      throw_unlike("it has more choices than items");
+  if (from_->parts > 0 && !in_parts_)
+    throw_unlike("it is amid the parts of an item, and these stages make none");
+}
+
+void progress::announce(std::uint64_t rank, std::uint64_t world) {
+  std::lock_guard lock(mutex_);
+  if (!part_) part_ = {rank, world};
+  if (part_ != std::pair(rank, world))
+    refuse_locked("its sources are not dealt out alike: shard all of them or none");
+}
+
+void progress::settle() noexcept {
+  settled_ = true;
+  settled_.notify_all();
+}
+
+void progress::begin(const dealing& source) {
+  std::lock_guard lock(mutex_);
+  if (from_) require_same(source);
+  dealt begun{source, own_delivered(source.begin)};
+  auto* before = source_before(source.begin);
+  if (before && before->listed > 0 && !other_data_) {
+    begun.how.identity = before->identity;
+    begun.listed = before->listed;
+  }
+  sources_.insert_or_assign(source.begin, std::move(begun));
+}
+
+void progress::require_same(const dealing& source) const {
+  if (!refusal_.empty()) throw_unlike(refusal_);
+  auto* before = source_before(source.begin);
+  if (before && before->order != source.order)
+    throw_unlike("its items are " + in_order(before->order) + ", these are " +
+                 in_order(source.order));
+  if (before && before->items != source.items)
+    throw_unlike("it is of " + items_in_words(before->items) + ", the source has " +
+                 items_in_words(source.items));
+  bool names_to_come = before && before->listed > 0 && source.identity.empty();
+  if (before && !names_to_come && before->identity != source.identity && !other_data_)
+    throw_unlike("it is of " + in_quotes(before->identity) + ", the source is of " +
+                 in_quotes(source.identity) + hint);
+  if (from_->parts > 0 && from_->world != source.world)
+    throw_unlike("it is amid the parts of an item, with which no other number of ranks can go on");
+  if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))
+    throw_unlike("it is of rank " + std::to_string(from_->rank) + " of " +
+                 std::to_string(from_->world) + ", this is rank " + std::to_string(source.rank) +
+                 " of " + std::to_string(source.world) + ": merge the states of all ranks");
+}
+
+void progress::require_length(std::uint64_t begin, std::uint64_t count, std::uint64_t span) const {
+  if (other_data_ || count >= span) return;
+  auto ranges = before_.ranges();
+  auto behind = std::ranges::lower_bound(ranges, begin + count, {}, &lineage::range::last);
+  if (behind == ranges.end() || behind->first >= begin + span) return;
+  throw_unlike("items had been delivered that the source has no more: it has ended after " +
+               std::to_string(count) + hint);
+}
+
+// Parts of one item have the same last position; the first may bring along dropped items.
+static bool same_item(const lineage& a, const lineage& b) {
+  return !a.empty() && !b.empty() && a.ranges().back().last == b.ranges().back().last;
+}
+
+static bool overlaps(const lineage& a, const lineage& b) {
+  auto of_b = b.ranges();
+  return std::ranges::any_of(a.ranges(), [&](const lineage::range& range) {
+    auto found = std::ranges::lower_bound(of_b, range.first, {}, &lineage::range::last);
+    return found != of_b.end() && found->first <= range.last;
+  });
+}
+
+// The open item comes first: what comes before it in the order has been delivered or belongs to it.
+bool progress::is_taken(const lineage& origin) {
+  if (!amid_parts_) return false;
+  bool is_first = dropped_ == 0;
+  if (same_item(origin, from_->open) && (!is_first || !in_groups_ || is_same_group(origin))) {
+    dropped_ = origin.part();
+    amid_parts_ = dropped_ < from_->parts;
+    return dropped_ <= from_->parts;
+  }
+  // An item that had been dropped before the open one, and would come now.
+  if (is_first && !in_groups_ && without(origin, from_->open).empty()) return true;
+  // The open item, or the rest of its parts, may have been dropped now.
+  if ((is_first && in_groups_) || !overlaps(origin, from_->open))
+    throw_unlike(why_not_again(origin));
+  amid_parts_ = false;
+  return false;
+}
+
+// A group of the same positions may have other members: where one of them fails, it is dropped, and
+// leaves its position behind.
+bool progress::is_same_group(const lineage& origin) const noexcept {
+  return origin == from_->open &&
+         (from_->open_size == 0 || from_->open_size == part_lineage::whole_size(origin));
+}
+
+void progress::end() const {
+  if (amid_parts_ && (in_groups_ || dropped_ > 0)) throw_unlike(why_not_again({}));
+}
+
+std::string progress::why_not_again(const lineage& instead) const {
+  auto text = part_lineage::in_words(from_->parts) + " of the item at positions " +
+              to_string(from_->open) + " had been delivered";
+  if (dropped_ > 0)
+    text += ", and it has fewer now";
+  else if (instead.empty())
+    text += ", and it does not come again";
+  else if (instead == from_->open)
+    text += ", of " + std::to_string(from_->open_size) + " members, of which there are " +
+            std::to_string(part_lineage::whole_size(instead)) + " now";
+  else
+    text += ", and an item at positions " + to_string(instead) + " comes instead";
+  std::lock_guard lock(mutex_);
+  for (auto& stage : consuming_)
+    text += "; " + stage +
+            " does not follow lineage_rule::consumed if what it yields depends on how many items "
+            "it has taken before, or on which input is next";
+  return text + "; to deliver the whole item again, clear state::open and state::parts";
+}
+
+void progress::expect_parts() {
+  std::lock_guard lock(mutex_);
+  in_parts_ = true;
+}
+
+void progress::expect_groups() { in_groups_ = true; }
+
+void progress::expect_rule(std::string stage) {
+  std::lock_guard lock(mutex_);
+  consuming_.push_back(std::move(stage));
+}
+
+choice_log progress::choosing(const std::string& what) {
+  std::lock_guard lock(mutex_);
+  if (!refusal_.empty()) return {*this, ~std::size_t{0}};
+  choosers_.push_back({{.of = what}, {}});
+  return {*this, choosers_.size() - 1};
+}
+
+// The choices of a rank are of its own items.
+const state::choices& progress::choices_before(std::size_t stage) const {
+  static const state::choices none;
+  if (!from_ || stage >= from_->chosen.size() || part_ != std::pair(from_->rank, from_->world))
+    return none;
+  auto& before = from_->chosen[stage];
+  return before.of == choosers_[stage].made.of ? before : none;
+}
+
+const state::choices& choice_log::before() const {
+  std::lock_guard lock(progress_.mutex_);
+  return progress_.choices_before(stage_);
+}
+
+void choice_log::note(std::uint64_t number, const lineage& origin) {
+  std::lock_guard lock(progress_.mutex_);
+  if (progress_.refusal_.empty())
+    progress_.choosers_[stage_].on_their_way.emplace(origin.latest(), number);
+}
+
+void choice_log::note_items(std::uint64_t count) {
+  std::lock_guard lock(progress_.mutex_);
+  if (progress_.refusal_.empty()) progress_.choosers_[stage_].made.items = count;
+}
+
+void progress::note_choices(const lineage& delivered) {
+  for (auto& each : choosers_)
+    for (auto& range : delivered.ranges()) {
+      auto first = each.on_their_way.lower_bound(range.first);
+      auto end = each.on_their_way.upper_bound(range.last);
+      for (auto made = first; made != end; ++made) each.made.delivered.add(made->second);
+      each.on_their_way.erase(first, end);
+    }
+}
+
+void progress::note(const lineage& origin) {
+  std::lock_guard lock(mutex_);
+  try {
+    note_locked(origin);
+  } catch (const std::bad_alloc&) {
+    refuse_locked("there was no memory to note an item");
+    raise(ENOMEM, "note an item that has been taken");
+  }
+}
+
+void progress::note_locked(const lineage& origin) {
+  if (origin.empty()) refuse_locked("items come from no position of the source");
+  if (!refusal_.empty()) return;
+  if (!in_parts_ || origin.part() == 0) {
+    if (std::exchange(parts_, 0) > 0) note_whole(std::exchange(open_, {}));
+    return note_whole(origin);
+  }
+  if (!part_lineage::is_ordered(origin))
+    return refuse_locked("parts of parts are too many to be numbered");
+  // Where the last parts of the item before were dropped, this one's carry its positions too.
+  if (parts_ == 0 || !same_item(origin, open_)) {
+    auto before = std::exchange(open_, without(origin, open_));
+    if (parts_ > 0) note_whole(before);
+  }
+  open_size_ = part_lineage::whole_size(origin);
+  parts_ = origin.part();
+}
+
+// With the positions between the last item of a shard, which is in the range before, and the end of
+// the shard: a shard that has been delivered is one range.
+static lineage::range up_to_end_of_shard(const lineage::range& range, const lineage::range* before,
+                                         const dealing& source) {
+  auto shard_of = [&](std::uint64_t at) { return (at - source.begin) / source.shard_span; };
+  bool ends_one = (range.first - source.begin) % source.shard_span == source.shard_span - 1;
+  if (!ends_one || !before || before->last < source.begin) return range;
+  if (shard_of(before->last) != shard_of(range.first)) return range;
+  return {before->last + 1, range.last};
+}
+
+void progress::note_whole(const lineage& origin) {
+  note_choices(origin);
+  const lineage::range* before = nullptr;
+  for (auto& range : origin.ranges()) {
+    note_range(range, before);
+    before = &range;
+  }
+}
+
+void progress::note_range(const lineage::range& range, const lineage::range* before) {
+  auto behind = sources_.upper_bound(range.first);
+  if (behind == sources_.begin()) return delivered_.add(range);  // of a cache's source
+  auto& source = std::prev(behind)->second;
+  auto& how = source.how;
+  if (how.shard_span > 0)
+    return (how.world > 1 ? own_ : delivered_).add(up_to_end_of_shard(range, before, how));
+  if (how.world == 1) return delivered_.add(range);
+  for (auto position = range.first; position <= range.last; ++position)
+    source.own_delivered.add(own_number(how, position));
+}
+
+std::uint64_t progress::first_of_own(const dealing& source) const noexcept {
+  return undelivered_->before(source.first) + source.rank;
+}
+
+// What is none of this rank's own stands in for the last that it lacks.
+std::uint64_t progress::own_number(const dealing& source, std::uint64_t position) const noexcept {
+  auto first = first_of_own(source);
+  auto place = undelivered_->before(position);
+  bool own = place >= first && (place - first) % source.world == 0;
+  return own ? (place - first) / source.world : source.own - 1;
+}
+
+// Whether what the state says of a source holds until that source begins. Ranks that share out what
+// one run has left get other items of it, and other data have other names.
+bool progress::keeps_sources_before(std::uint64_t world) const noexcept {
+  return from_ && !other_data_ && (from_->world > 1 || world == 1);
+}
+
+state progress::now() const {
+  if (!settled_ && this_executor)
+    throw error(errc::invalid_argument, "state of a run",
+                "its stages have not been opened yet: take an item first, or ask in an ordinary "
+                "thread");
+  settled_.wait(false);
+  std::lock_guard lock(mutex_);
+  if (!refusal_.empty()) throw error(errc::invalid_argument, "state of a run", refusal_);
+  state result;
+  if (from_) result = *from_;
+  if (sources_.empty() || (from_ && !begun_)) return result;
+  result.stages = stages_;
+  result.delivered = before_;
+  result.delivered.merge(delivered_);
+  result.own = own_;
+  result.open = open_;
+  result.parts = parts_;
+  result.open_size = open_size_;
+  result.rank = sources_.begin()->second.how.rank;
+  result.world = sources_.begin()->second.how.world;
+  std::erase_if(result.sources, [&](auto& each) {  // the others have not begun yet
+    return !keeps_sources_before(result.world) || sources_.contains(each.begin);
+  });
+  for (auto& [begin, source] : sources_)
+    result.sources.push_back(
+        {begin, source.how.items, source.names ? source.names->text() : source.how.identity,
+         source.listed, source.how.order, result.world > 1 ? first_of_own(source.how) : 0,
+         source.own_delivered});
+  std::ranges::sort(result.sources, {}, &state::source::begin);
+  result.chosen.clear();
+  for (std::size_t stage = 0; stage < choosers_.size(); ++stage) {
+    auto& choices = result.chosen.emplace_back(choosers_[stage].made);
+    choices.delivered.merge(choices_before(stage).delivered);
+    choices.items = std::max(choices.items, choices_before(stage).items);
+  }
+  return result;
+}
+
+}  // namespace lade::detail

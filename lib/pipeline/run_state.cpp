@@ -1,0 +1,235 @@
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/this_context.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+namespace lade::detail {
+
+// The options of a run that goes on from a state.
+static run_options options_of_rest(run_options options) {
+  if (options.state) {
+    options.epoch = options.state->epoch;
+    options.seed = options.state->seed;
+  }
+  return options;
+}
+
+static void require_run(const run_options& options) {
+  require_count("run", "ready", options.ready, {.least = 1});
+  require_retry("run", options.retry);
+  require_budget("run", options.error_budget);
+  require_tuning("run", options.tune);
+  require_duration("run", "stall.after", options.stall.after);
+  if (options.report.to)
+    require_duration("run", "report.every", options.report.every, std::chrono::nanoseconds(1));
+}
+
+run_state::run_state(lade::runtime& where, const run_options& options, scope& children,
+                     const run_state* before, profiler* profiling)
+    : runtime_(where),
+      options_(options_of_rest(options)),
+      tuned_(before ? before->tuned_ : std::make_shared<tuned_stages>()),
+      progress_(std::exchange(options_.state, std::nullopt), options_.require_state,
+                options_.other_data),
+      profiling_(profiling),
+      arrows_(options_.trace),
+      children_(children) {
+  require_run(options_);
+  auto& pool = runtime_.pool();
+  auto automatic_threads = cpus_to_use(options_.tune, pool.size());
+  if (automatic_threads < pool.size())
+    automatic_share_ = std::make_shared<pool_share>(pool, automatic_threads);
+  if (options_.failure_log.empty()) return;
+  failure_log_.open(options_.failure_log, std::ios::app);
+  if (!failure_log_) raise(errno, "open " + options_.failure_log);
+}
+
+context run_state::surroundings(std::stop_token stop) noexcept {
+  context result;
+  result.runtime = &runtime_;
+  result.home = &runtime_.pool();
+  result.stop = std::move(stop);
+  result.memory = &runtime_.memory();
+  result.claim = &claim_;
+  result.run = this;
+  result.epoch = epoch();
+  result.trace = options_.trace;
+  return result;
+}
+
+void run_state::begin() {
+  std::lock_guard lock(mutex_);
+  started_ = clock::now();
+  sink.starving.count_from(started_);
+}
+
+void run_state::count_delivered() noexcept {
+  bump(sink.out);
+  if (first_item_.load(std::memory_order_relaxed) == clock::time_point())
+    first_item_.store(clock::now(), std::memory_order_relaxed);
+}
+
+void run_state::end() noexcept {
+  auto never = clock::time_point();
+  ended_.compare_exchange_strong(never, clock::now(), std::memory_order_relaxed);
+  over.request_stop();
+}
+
+stage_counters& run_state::add_stage(std::string name, const stage_key& stage, std::size_t inputs) {
+  std::lock_guard lock(mutex_);
+  auto known = opened_.find(stage);
+  if (known != opened_.end()) return *known->second;
+  auto& namesakes = namesakes_[name];
+  if (!namesakes) namesakes = std::make_shared<std::atomic<unsigned>>(0);
+  auto& added =
+      stages_.emplace_back(std::move(name), static_cast<unsigned>(stages_.size() + 1), namesakes);
+  added.inputs = static_cast<unsigned>(inputs);
+  opened_.emplace(stage, &added);
+  if (*namesakes == 1) return added;
+  tuned_->rename([this](const stage_key& key) {
+    auto tuned = opened_.find(key);
+    return tuned == opened_.end() ? std::string() : tuned->second->name();
+  });
+  return added;
+}
+
+void run_state::note_workers(stage_counters& stage, const stage_workers& staff) {
+  std::lock_guard lock(mutex_);
+  stage.staff = staff;
+  stage.workers = staff.workers;
+}
+
+void run_state::note_groups(stage_counters& stage, std::string groups) {
+  std::lock_guard lock(mutex_);
+  stage.groups = std::move(groups);
+}
+
+void run_state::note_epoch_dependent(const void* step, std::string_view name,
+                                     std::optional<std::uint64_t> seed) {
+  std::lock_guard lock(mutex_);
+  if (std::ranges::find(epoch_dependent_, step, &epoch_chooser::step) == epoch_dependent_.end())
+    epoch_dependent_.push_back({step, std::string(name), seed});
+}
+
+std::vector<run_state::epoch_chooser> run_state::epoch_dependent() const {
+  std::lock_guard lock(mutex_);
+  return epoch_dependent_;
+}
+
+bool run_state::begins_background(const void* work) {
+  std::lock_guard lock(mutex_);
+  return background_.insert(work).second;
+}
+
+void run_state::warn(const std::string& text) const {
+  if (options_.on_warning)
+    options_.on_warning(text);
+  else
+    std::fputs(("lade: " + text + "\n").c_str(), stderr);
+}
+
+// The surroundings are part of the stage.
+static task<> run_beside(std::shared_ptr<const void>, const context& surroundings, task<> work) {
+  co_await under(surroundings, std::move(work));
+}
+
+void run_state::use(executor& home) {
+  std::lock_guard lock(mutex_);
+  if (std::ranges::none_of(used_, [&](const executor_use& each) { return each.is_of(home); }))
+    used_.emplace_back(home);
+}
+
+void run_state::children_ended() noexcept {
+  std::lock_guard lock(mutex_);
+  used_.clear();
+}
+
+void run_state::start(std::shared_ptr<const void> stage, const context& surroundings, task<> work) {
+  use(*surroundings.home);
+  children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
+}
+
+std::string run_state::name_of(std::uint64_t stage_number) const {
+  std::lock_guard lock(mutex_);
+  for (auto& each : stages_)
+    if (each.number == stage_number) return each.name();
+  return {};
+}
+
+std::string run_state::name_of(const stage_key& stage) const {
+  std::lock_guard lock(mutex_);
+  auto known = opened_.find(stage);
+  return known == opened_.end() ? std::string() : known->second->name();
+}
+
+std::vector<std::string> run_state::stage_names() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
+    names.push_back(stage->groups.empty() ? stage->given_name()
+                                          : stage->given_name() + ' ' + stage->groups);
+  return names;
+}
+
+bool run_state::short_of_memory(std::uint64_t items) const {
+  std::uint64_t bytes = 0;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& stage : stages_) bytes += stage.allocated.load(std::memory_order_relaxed);
+  }
+  return runtime_.memory().would_wait(bytes / items);
+}
+
+void run_state::watch(const overviewed& stage) {
+  std::lock_guard lock(mutex_);
+  watched_.push_back(&stage);
+}
+
+void run_state::unwatch(const overviewed& stage) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase(watched_, &stage);
+}
+
+std::string run_state::overview() const {
+  auto memory = runtime_.memory().stats();
+  auto now = statistics();
+  auto text = table(now) + verdict(now) + "\nMemory: " + std::to_string(memory.used_bytes) +
+              " of " + std::to_string(memory.limit_bytes) + " bytes are in use.\n";
+  std::lock_guard lock(mutex_);
+  auto at = clock::now();
+  for (auto stage = watched_.rbegin(); stage != watched_.rend(); ++stage)
+    text += (*stage)->overview(at);
+  return text;
+}
+
+lade::state run_state::state() const {
+  auto result = progress_.now();
+  result.epoch = epoch();
+  result.seed = options_.seed;
+  return result;
+}
+
+run_statistics run_state::statistics() const {
+  run_statistics result;
+  auto ended = ended_.load(std::memory_order_relaxed);
+  auto now = ended == clock::time_point() ? clock::now() : ended;
+  result.threads = runtime_.pool().size();
+  result.cpus = available_cpus();
+  result.sink_wait = sink.starving.until(now);
+  result.sink_blocked = sink.output_wait.until(now);
+  result.memory_wait = memory_wait.until(now);
+  result.sink_waits = sink.starving.ended();
+  result.delivered = sink.out;
+  auto first = first_item_.load(std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  result.elapsed = now - started_;
+  if (first != clock::time_point()) result.first_item = first - started_;
+  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
+    result.stages.push_back(stage->snapshot(now));
+  return result;
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,65 @@
+#include <lade/background.hpp>
+#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/failure.hpp>
+#include <lade/runtime.hpp>
+#include <lade/this_context.hpp>
+
+#include <exception>
+#include <stop_token>
+#include <system_error>
+
+#include <lade/detail/coroutines/is_stop.hpp>
+
+namespace lade {
+namespace detail {
+
+// Rethrows the exception that is being handled, as a failure of the work.
+[[noreturn]] static void fail_background(const std::string& name) {
+  auto cause = std::current_exception();
+  try {
+    throw;
+  } catch (const std::system_error& e) {
+    // Nobody has asked it to stop: a failure of that code would pass for the end of the run.
+    std::error_code code = is_stop(cause) ? make_error_code(errc::failed) : e.code();
+    throw stage_error(cause, code, name, {}, {}, e.what());
+  } catch (const std::exception& e) {
+    throw stage_error(cause, errc::failed, name, {}, {}, e.what());
+  } catch (...) {
+    throw stage_error(cause, errc::failed, name, {}, {}, "an exception of unknown type");
+  }
+}
+
+// A failure asks the children of a run to stop before its consumer has seen it: hence a stop of the
+// work's own.
+static task<> work_until(std::stop_token over, run_state& run, std::string name, task<> work) {
+  auto surroundings = run.surroundings(over);
+  auto& home = run.runtime().reactor();
+  surroundings.home = &home;
+  bool has_begun = false;
+  try {
+    co_await continue_on(home);
+    has_begun = true;
+    co_await under(surroundings, std::move(work));
+  } catch (...) {
+    bool is_stopped = is_stop(std::current_exception());
+    if (is_stopped && over.stop_requested()) co_return;
+    if (is_stopped && !has_begun) throw;
+    fail_background(name);
+  }
+}
+
+void start_background(run_state& run, std::string name, task<> work) {
+  auto over = run.over.get_token();
+  run.children().start(work_until(std::move(over), run, std::move(name), std::move(work)));
+}
+
+}  // namespace detail
+
+bool start_background(const context& where, const void* key, std::string name,
+                      const std::function<task<>()>& work) {
+  if (!where.run || !where.run->begins_background(key)) return false;
+  detail::start_background(*where.run, std::move(name), work());
+  return true;
+}
+
+}  // namespace lade

@@ -1,0 +1,307 @@
+#include <lade/detail/runtime/start_thread.hpp>
+
+#include <lade/detail/runtime/reactor.hpp>
+#include <lade/reactor_service.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <exception>
+#include <future>
+#include <iterator>
+#include <utility>
+
+#include <pthread.h>
+
+namespace lade::detail {
+
+void operation_queue::push(io_operation& last, io_operation::status progress) noexcept {
+  last.progress = progress;
+  last.previous = last_;
+  last.next = nullptr;
+  (last_ ? last_->next : first_) = &last;
+  last_ = &last;
+}
+
+io_operation* operation_queue::pop() noexcept {
+  auto* first = first_;
+  if (first) remove(*first);
+  return first;
+}
+
+void operation_queue::remove(io_operation& member) noexcept {
+  (member.previous ? member.previous->next : first_) = member.next;
+  (member.next ? member.next->previous : last_) = member.previous;
+}
+
+bool operation_queue::contains(const io_operation& operation) const noexcept {
+  for (auto* member = first_; member; member = member->next)
+    if (member == &operation) return true;
+  return false;
+}
+
+void timer_heap::insert(timer& added) noexcept {
+  added.child = added.previous = added.next = nullptr;
+  root_ = meld(root_, &added);
+}
+
+void timer_heap::remove(timer& member) noexcept {
+  auto* children = meld_all(member.child);
+  if (root_ == &member) {
+    root_ = children;
+    return;
+  }
+  auto*& to_member =
+      member.previous->child == &member ? member.previous->child : member.previous->next;
+  to_member = member.next;
+  if (member.next) member.next->previous = member.previous;
+  root_ = meld(root_, children);
+}
+
+// Two heaps as one: of both roots, the earlier.
+timer* timer_heap::meld(timer* a, timer* b) noexcept {
+  if (!a || !b) return a ? a : b;
+  if (b->deadline < a->deadline) std::swap(a, b);
+  b->previous = a;
+  b->next = a->child;
+  if (a->child) a->child->previous = b;
+  a->child = b;
+  return a;
+}
+
+// Siblings as one heap: in pairs from the first on, then all pairs from the last on, which keeps
+// heaps flat.
+timer* timer_heap::meld_all(timer* first) noexcept {
+  auto take = [](timer*& from) {
+    auto* taken = from;
+    if (!taken) return taken;
+    from = taken->next;
+    taken->previous = taken->next = nullptr;
+    return taken;
+  };
+  timer* pairs = nullptr;
+  while (first) {
+    auto* one = take(first);
+    auto* pair = meld(one, take(first));
+    pair->next = pairs;
+    pairs = pair;
+  }
+  timer* all = nullptr;
+  while (auto* pair = take(pairs)) all = meld(all, pair);
+  return all;
+}
+
+reactor::reactor() = default;
+reactor::~reactor() = default;
+
+void reactor::post(job work) noexcept {
+  // Wakes under the mutex: once it is released, the work may have ended the reactor. The loop sets
+  // asleep_ before it looks at posted_ for the last time. Whoever posts later sees it.
+  std::unique_lock lock(mutex_);
+  posted_.make_room(lock);
+  posted_.push(work);
+  if (this_executor != this && asleep_ && asleep_.exchange(false)) wake();
+}
+
+void reactor::start_thread() {
+  std::promise<void> entering;
+  auto entered = entering.get_future();
+  thread_ = detail::start_thread("a reactor", [this, told = std::move(entering)]() mutable {
+    try {
+      enter_thread();
+    } catch (...) {
+      return told.set_exception(std::current_exception());
+    }
+    told.set_value();
+    loop();
+  });
+  pthread_setname_np(thread_.native_handle(), "lade-reactor");
+  try {
+    entered.get();
+  } catch (...) {
+    thread_.join();
+    throw;
+  }
+}
+
+void reactor::stop_thread() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake();
+  thread_.join();
+}
+
+void reactor::loop() noexcept {
+  this_executor = this;
+  activity_.enter_thread();
+  while (true) {
+    run_posted();
+    fire_timers();
+    end_turn_of_services();
+    activity_.wake_now();
+    asleep_ = true;
+    bool idle = true;
+    bool ending = false;
+    {
+      std::lock_guard lock(mutex_);
+      idle = posted_.empty();
+      ending = idle && ending_;
+    }
+    if (ending && services_.empty()) return;
+    if (ending) {
+      end_services();
+      idle = false;  // the next turn begins what their ends have submitted
+    }
+    if (!idle || !done_.empty())
+      turn(clock::time_point::min());
+    else
+      turn(timers_.first() ? timers_.first()->deadline : clock::time_point::max());
+    asleep_ = false;
+    complete_done();
+    if (busy_ && ++turns_ % 16 == 0) measure_load();
+  }
+}
+
+static std::chrono::nanoseconds reactor_cpu_time() noexcept {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+// A thread that others keep from its CPU is not busy: more threads would be kept from it, too.
+void reactor::measure_load() noexcept {
+  constexpr auto period = std::chrono::milliseconds(5);
+  auto now = clock::now();
+  if (now - measured_at_ < period) return;
+  auto cpu = reactor_cpu_time();
+  bool busy = (cpu - measured_cpu_) * 10 > (now - measured_at_) * 8;
+  measured_at_ = now;
+  measured_cpu_ = cpu;
+  if (busy) note_busy();
+}
+
+// From inside of a step, which ends meanwhile.
+bool reactor::run_some() noexcept {
+  activity::interruption interruption(activity_);
+  run_posted();
+  fire_timers();
+  end_turn_of_services();
+  activity_.wake_now();
+  turn(clock::time_point::min());
+  bool some = !done_.empty();
+  complete_done();
+  return some;
+}
+
+void reactor::submit(io_operation& operation) noexcept {
+  if (!operation.background) ++in_flight_;
+  submitted_.push(operation, io_operation::status::queued);
+}
+
+void reactor::cancel(io_operation& operation) noexcept {
+  if (operation.progress == io_operation::status::queued) {
+    submitted_.remove(operation);
+    finish(operation, -ECANCELED);
+  } else if (operation.progress == io_operation::status::begun) {
+    cancel_begun(operation);
+  }
+}
+
+void reactor::finish(io_operation& operation, std::int64_t result) noexcept {
+  operation.result = result;
+  done_.push(operation, io_operation::status::done);
+}
+
+int reactor::wait_milliseconds(clock::time_point deadline) noexcept {
+  if (deadline == clock::time_point::max()) return -1;
+  if (deadline == clock::time_point::min()) return 0;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+}
+
+void reactor::complete_done() noexcept {
+  while (auto* operation = done_.pop()) {
+    if (!operation->background) --in_flight_;
+    activity_.begin();
+    operation->completed(*operation);
+    activity_.end();
+  }
+}
+
+// Runs what had been posted when it was called. A job may call run_some, which then goes on here.
+void reactor::run_posted() noexcept {
+  run_taken();
+  {
+    std::lock_guard lock(mutex_);
+    std::swap(taken_, posted_);
+  }
+  run_taken();
+}
+
+void reactor::run_taken() noexcept {
+  while (!taken_.empty()) {
+    auto next = taken_.pop();
+    activity_.begin();
+    next();
+    activity_.end();
+  }
+}
+
+void reactor::fire_timers() noexcept {
+  if (!timers_.first()) return;
+  auto now = clock::now();
+  while (timers_.first() && timers_.first()->deadline <= now) {
+    auto& due = *timers_.first();
+    remove(due);
+    activity_.begin();
+    due.fired(due);
+    activity_.end();
+  }
+}
+
+polled& reactor::add_poll() {
+  auto& added = polls_.emplace_back();
+  added.background = true;
+  added.where = this;
+  added.self = std::prev(polls_.end());
+  return added;
+}
+
+reactor_service* reactor::find_service(const void* key) const noexcept {
+  for (auto& [of, service] : services_)
+    if (of == key) return service.get();
+  return nullptr;
+}
+
+reactor_service& reactor::add_service(const void* key, std::unique_ptr<reactor_service> added) {
+  return *services_.emplace_back(key, std::move(added)).second;
+}
+
+// By index: what a service resumes may add others.
+void reactor::end_turn_of_services() noexcept {
+  for (std::size_t i = 0; i < services_.size(); ++i) {
+    auto& service = *services_[i].second;
+    activity_.begin();
+    service.end_turn();
+    activity_.end();
+  }
+}
+
+void reactor::end_services() noexcept {
+  while (!services_.empty()) services_.pop_back();
+}
+
+void reactor::start(timer& deadline) noexcept {
+  timers_.insert(deadline);
+  deadline.started = true;
+}
+
+void reactor::remove(timer& deadline) noexcept {
+  if (std::exchange(deadline.started, false)) timers_.remove(deadline);
+}
+
+}  // namespace lade::detail

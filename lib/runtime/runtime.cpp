@@ -1,0 +1,143 @@
+#include <lade/detail/common/fatal.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace lade {
+
+// What LADE_REACTOR says.
+static reactor_kind reactor_from_environment() {
+  auto* value = std::getenv("LADE_REACTOR");
+  if (!value || !*value) return reactor_kind::automatic;
+  if (value == std::string_view("io_uring")) return reactor_kind::io_uring;
+  if (value == std::string_view("fallback")) return reactor_kind::fallback;
+  throw error(errc::invalid_argument, "read LADE_REACTOR",
+              "expected io_uring or fallback, got " + std::string(value));
+}
+
+static std::size_t most_reactors(const runtime_options& options) {
+  return options.reactors > 0 ? options.reactors : std::min(available_cpus(), 16u);
+}
+
+static memory_resource& memory_of(const runtime_options& options) {
+  detail::require_host_accessible("make a runtime", options.memory);
+  return options.memory ? *options.memory : host_memory();
+}
+
+runtime::runtime(const runtime_options& options)
+    : memory_(options.memory_bytes, memory_of(options)),
+      kind_(options.reactor),
+      process_(getpid()) {
+  if (kind_ == reactor_kind::automatic) kind_ = reactor_from_environment();
+  detail::require_count("make a runtime", "threads", options.threads,
+                        {.most = detail::most_threads});
+  detail::require_count("make a runtime", "reactors", options.reactors, {.most = 1024});
+  reactors_.resize(most_reactors(options));
+  pool_ = std::make_unique<thread_pool>(thread_pool_options{.threads = options.threads});
+  watchdog_ = std::make_unique<detail::watchdog>();
+  try {
+    do add_reactor();
+    while (reactor_count() < options.reactors);
+  } catch (...) {  // the system has no more threads
+    stop_reactors();
+    throw;
+  }
+}
+
+void runtime::add_reactor() {
+  auto count = reactor_count();
+  auto added = detail::make_reactor(kind_);
+  if (reactors_.size() > 1) added->report_busy([this] { add_reactor_if_needed(); });
+  added->start_thread();
+  try {
+    watchdog_->watch(added->current());
+  } catch (...) {
+    added->stop_thread();
+    throw;
+  }
+  reactors_[count] = std::move(added);
+  reactor_count_.store(count + 1, std::memory_order_release);
+}
+
+// On the thread of a reactor that is busy. One more is no help where the system has none: those
+// that there are go on.
+void runtime::add_reactor_if_needed() noexcept {
+  std::unique_lock lock(growing_, std::try_to_lock);
+  if (!lock || ending_ || reactor_count() == reactors_.size()) return;
+  try {
+    add_reactor();
+  } catch (const std::exception&) {}
+}
+
+// After this none is in the middle of a post to the pool.
+void runtime::stop_reactors() {
+  {
+    std::lock_guard lock(growing_);
+    ending_ = true;
+  }
+  for (std::size_t i = 0; i < reactor_count(); ++i) reactors_[i]->stop_thread();
+}
+
+runtime::~runtime() {
+  if (getpid() != process_) {  // the threads are the parent's
+    (void)new auto(std::move(services_));
+    (void)watchdog_.release();
+    (void)pool_.release();
+    for (auto& each : reactors_) (void)each.release();
+    return;
+  }
+  if (uses_ > 0) detail::fatal("a runtime was destroyed before a run or a task on it had ended");
+  auto is_own = [](auto& each) { return each && each->is_current(); };
+  if (is_own(pool_) || std::ranges::any_of(reactors_, is_own))
+    detail::fatal("a runtime was destroyed on one of its own threads");
+  end_services();
+  stop_reactors();
+  watchdog_.reset();
+  pool_.reset();
+}
+
+void* runtime::find_service(const void* kind, std::shared_ptr<void> (*make)(runtime&)) {
+  std::lock_guard lock(making_service_);
+  auto found = std::ranges::find(services_, kind, &kept_service::kind);
+  if (found != services_.end()) return found->object.get();
+  return services_.emplace_back(kept_service{kind, make(*this)}).object.get();
+}
+
+// A service that ends may still ask for those before it.
+void runtime::end_services() {
+  while (true) {
+    std::shared_ptr<void> last;
+    std::lock_guard lock(making_service_);
+    if (services_.empty()) return;
+    last = std::move(services_.back().object);
+    services_.pop_back();
+  }
+}
+
+detail::reactor& runtime::reactor() noexcept {
+  auto count = reactor_count();
+  for (std::size_t i = 0; i < count && count > 1; ++i)
+    if (reactors_[i].get() == detail::this_executor) return *reactors_[i];
+  return reactor(count > 1 ? next_reactor_.fetch_add(1, std::memory_order_relaxed) : 0);
+}
+
+std::string runtime::describe() const {
+  auto count = reactor_count();
+  auto several = count > 1 ? std::to_string(count) + " reactors: " : "";
+  auto threads = pool_->size() == 1 ? "1 thread, " : std::to_string(pool_->size()) + " threads, ";
+  return threads + several + reactors_.front()->describe();
+}
+
+void runtime::require_same_process() const {
+  if (getpid() != process_)
+    throw error(errc::wrong_thread, "use a runtime",
+                "the process was forked after the runtime was made");
+}
+
+}  // namespace lade

@@ -1,0 +1,275 @@
+#include <lade/detail/runtime/start_thread.hpp>
+
+#include <lade/detail/common/fatal.hpp>
+#include <lade/detail/common/futex.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/runtime/activity.hpp>
+#include <lade/detail/runtime/job_queue.hpp>
+#include <lade/error.hpp>
+#include <lade/thread_pool.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include <pthread.h>
+#include <sched.h>
+
+namespace lade {
+
+unsigned detail::cpus_granted(const std::string& cpu_max) {
+  std::istringstream text(cpu_max);
+  double quota = 0;
+  double period = 0;
+  if (!(text >> quota >> period) || quota <= 0 || period <= 0) return 0;  // "max 100000" ends here
+  return std::max(1u, static_cast<unsigned>(quota / period + 0.5));
+}
+
+// The first line of a file; empty if it cannot be read.
+static std::string cgroup_figure(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The quota of one cgroup, whichever version it is of.
+static unsigned cgroup_quota(const std::string& directory) {
+  auto cpu_max = cgroup_figure(directory + "/cpu.max");
+  if (cpu_max.empty())
+    cpu_max = cgroup_figure(directory + "/cpu.cfs_quota_us") + ' ' +
+              cgroup_figure(directory + "/cpu.cfs_period_us");
+  return detail::cpus_granted(cpu_max);
+}
+
+static unsigned smaller_quota(unsigned a, unsigned b) { return a && b ? std::min(a, b) : a + b; }
+
+// The smallest quota of `group` and those above it, 0 if there is none. Where a container sees the
+// hierarchy from its own cgroup on, `group` does not exist, but the root is that cgroup.
+static unsigned smallest_quota(const std::string& hierarchy, std::string group) {
+  auto smallest = cgroup_quota(hierarchy);
+  while (!group.empty()) {
+    smallest = smaller_quota(smallest, cgroup_quota(hierarchy + group));
+    group.resize(std::min(group.rfind('/'), group.size() - 1));
+  }
+  return smallest;
+}
+
+// Lines are "number:controllers:group". Version 2 names no controllers; version 1 mounts those of a
+// hierarchy under their names.
+unsigned detail::cpu_quota(const std::string& root) {
+  std::ifstream groups(root + "/proc/self/cgroup");
+  auto mounts = root + "/sys/fs/cgroup";
+  unsigned smallest = 0;
+  for (std::string line; std::getline(groups, line);) {
+    std::istringstream parts(line);
+    std::string number, controllers, group;
+    std::getline(std::getline(std::getline(parts, number, ':'), controllers, ':'), group);
+    if (controllers.empty())
+      smallest = smaller_quota(smallest, smallest_quota(mounts, group));
+    else if ((',' + controllers + ',').find(",cpu,") != std::string::npos)
+      for (const auto& name : {controllers, std::string("cpu")})
+        smallest = smaller_quota(smallest, smallest_quota(mounts + '/' + name, group));
+  }
+  return smallest;
+}
+
+unsigned available_cpus() {
+  cpu_set_t set;
+  auto count = sched_getaffinity(0, sizeof set, &set) == 0
+                   ? static_cast<unsigned>(CPU_COUNT(&set))
+                   : std::max(1u, std::thread::hardware_concurrency());
+  static const unsigned quota = detail::cpu_quota();
+  return quota ? std::min(quota, count) : count;
+}
+
+struct thread_pool::state {
+  std::mutex mutex;
+  detail::futex_word wakes = 0;  // how often a thread was to wake
+  detail::job_queue queue;
+  unsigned sleeping = 0;
+  bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
+  bool ending = false;
+  std::vector<std::thread> threads;
+
+  // Has the threads run what is queued, then joins them.
+  void end() {
+    {
+      std::lock_guard lock(mutex);
+      ending = true;
+      ++wakes;
+    }
+    detail::futex_wake_all(&wakes);
+    for (auto& thread : threads) thread.join();
+  }
+
+  void work(thread_pool& pool) {
+    detail::this_executor = &pool;
+    std::unique_lock lock(mutex);
+    while (true) {
+      while (queue.empty()) {
+        if (ending) return;
+        sleep(lock);
+      }
+      auto job = queue.pop();
+      bool wake = should_wake();
+      lock.unlock();
+      if (wake) detail::futex_wake_one(&wakes);
+      job();
+      lock.lock();
+    }
+  }
+
+  // The rest is called with the mutex held.
+  void sleep(std::unique_lock<std::mutex>& lock) {
+    ++sleeping;
+    auto seen = wakes.load();
+    lock.unlock();
+    while (wakes.load() == seen) detail::futex_wait(wakes, seen);
+    lock.lock();
+    --sleeping;
+    waking = false;
+  }
+
+  // Whether to wake a thread for what is queued, after the mutex has been released.
+  bool should_wake() {
+    if (sleeping == 0 || waking || queue.empty()) return false;
+    ++wakes;
+    return waking = true;
+  }
+
+  // The same, but others may wake a thread before that is done.
+  bool should_wake_later() {
+    if (sleeping == 0 || waking) return false;
+    ++wakes;
+    return true;
+  }
+};
+
+std::vector<unsigned> detail::cpus_in_list(std::string_view list) {
+  constexpr unsigned most = CPU_SETSIZE;
+  std::vector<unsigned> cpus;
+  auto* at = list.data();
+  auto* end = at + list.size();
+  auto number = [&] {
+    unsigned value = 0;
+    auto [next, failure] = std::from_chars(at, end, value);
+    if (failure != std::errc() || value >= most)
+      throw error(errc::invalid_argument, "read a list of CPUs", std::string(list));
+    at = next;
+    return value;
+  };
+  while (at != end && *at != '\n') {
+    auto first = number();
+    auto last = at != end && *at == '-' ? (++at, number()) : first;
+    for (auto cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    if (at != end && *at == ',') ++at;
+  }
+  return cpus;
+}
+
+static std::vector<unsigned> cpus_of_node(unsigned node) {
+  std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist");
+  std::string list;
+  if (!std::getline(file, list))
+    throw error(errc::invalid_argument, "make a thread pool",
+                "the machine has no NUMA node " + std::to_string(node));
+  auto cpus = detail::cpus_in_list(list);
+  if (cpus.empty())  // it is memory alone
+    throw error(errc::invalid_argument, "make a thread pool",
+                "NUMA node " + std::to_string(node) + " has no CPUs");
+  return cpus;
+}
+
+// Empty if the threads may run wherever the process may.
+static std::vector<unsigned> cpus_of(const thread_pool_options& options) {
+  if (!options.numa_node) return {options.cpus.begin(), options.cpus.end()};
+  if (!options.cpus.empty())
+    throw error(errc::invalid_argument, "make a thread pool", "both cpus and numa_node are given");
+  return cpus_of_node(*options.numa_node);
+}
+
+static void pin(std::thread& thread, const std::vector<unsigned>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (auto cpu : cpus) CPU_SET(cpu, &set);
+  auto failure = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  if (failure) raise(failure, "keep the threads of a pool on the CPUs that it is given");
+}
+
+static void require_pool(const thread_pool_options& options) {
+  constexpr auto doing = "make a thread pool";
+  detail::require_count(doing, "threads", options.threads, {.most = detail::most_threads});
+  for (auto cpu : options.cpus)
+    detail::require_count(doing, "a number in cpus", cpu, {.most = CPU_SETSIZE - 1});
+  constexpr unsigned most_nodes = 1024;  // that Linux can have
+  if (options.numa_node)
+    detail::require_count(doing, "numa_node", *options.numa_node, {.most = most_nodes - 1});
+}
+
+thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_unique<state>()) {
+  require_pool(options);
+  auto cpus = cpus_of(options);
+  auto threads = options.threads ? options.threads : static_cast<unsigned>(cpus.size());
+  if (threads == 0) threads = available_cpus();
+  auto name = std::string(options.name.substr(0, 15));
+  try {
+    state_->threads.reserve(threads);
+    for (unsigned i = 0; i < threads; ++i) {
+      auto& thread = state_->threads.emplace_back(
+          detail::start_thread("a CPU pool", &state::work, state_.get(), std::ref(*this)));
+      pthread_setname_np(thread.native_handle(), name.c_str());
+      if (!cpus.empty()) pin(thread, cpus);
+    }
+  } catch (...) {  // the system has no more threads
+    state_->end();
+    throw;
+  }
+}
+
+thread_pool::~thread_pool() {
+  if (in_use()) detail::fatal("a thread pool was destroyed before a run that uses it had ended");
+  if (is_current()) detail::fatal("a thread pool was destroyed on one of its own threads");
+  state_->end();
+}
+
+unsigned thread_pool::size() const noexcept {
+  return static_cast<unsigned>(state_->threads.size());
+}
+
+void thread_pool::post(detail::job work) noexcept {
+  auto* wakes = &state_->wakes;
+  const bool later = work.may_wait && detail::this_activity;
+  bool wake = false;
+  {
+    std::unique_lock lock(state_->mutex);
+    state_->queue.make_room(lock);
+    state_->queue.push(work);
+    wake = later ? state_->should_wake_later() : state_->should_wake();
+  }
+  if (!wake) return;  // the work may have ended the pool by now
+  if (later)
+    detail::this_activity->wake_later(wakes);
+  else
+    detail::futex_wake_one(wakes);
+}
+
+bool thread_pool::run_some() noexcept {
+  std::unique_lock lock(state_->mutex);
+  if (state_->queue.empty()) return false;
+  auto job = state_->queue.pop();
+  lock.unlock();
+  job();
+  return true;
+}
+
+bool thread_pool::has_nearer(unsigned distance) const noexcept {
+  std::lock_guard lock(state_->mutex);
+  return !state_->queue.empty() && state_->queue.front().distance < distance;
+}
+
+}  // namespace lade

@@ -1,0 +1,267 @@
+#include <lade/batch.hpp>
+#include <lade/buffer_pool.hpp>
+#include <lade/detail/common/require.hpp>
+#include <lade/detail/data/stacked_fields.hpp>
+#include <lade/detail/stages/concurrent.hpp>
+#include <lade/error.hpp>
+#include <lade/this_context.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace lade {
+
+batch_stage::batch_stage(const batch_options& options) : options_(options) {
+  detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_in_batch});
+}
+
+void taken_sample::done() {
+  std::exception_ptr failure;
+  try {
+    taken_->write_fields();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (failure)
+    taken_.fail(failure);
+  else
+    taken_.give(std::move(*taken_).without_contents());
+}
+
+namespace detail {
+
+std::size_t assigned::bytes() const {
+  std::size_t sum = 0;
+  for (auto& each : batch_->tensors)
+    if (each.rank() > 0) sum += each.spec().bytes() / batch_->layout->size;
+  return sum;
+}
+
+void assigned::write_fields() const {
+  auto& layout = *batch_->layout;
+  for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+    auto& name = layout.fields[i];
+    stackable_field(sample_, name);  // whoever lacks it has perhaps no slot
+    write_field(sample_, name, slot(layout.writers.size() + i));
+  }
+}
+
+assigned assigned::without_contents() && {
+  sample_ = lade::detail::without_contents(std::move(sample_), batch_->layout->fields);
+  return std::move(*this);
+}
+
+static tensor_spec spec_of_batch(const tensor_spec& of_sample, std::size_t size) {
+  return {of_sample.type, of_sample.shape.prepend(static_cast<std::int64_t>(size))};
+}
+
+static task<tensor> allocate_slots(tensor_spec of_sample, std::size_t size, memory_resource* from) {
+  auto spec = spec_of_batch(of_sample, size);
+  auto allocating = from ? allocate(spec.bytes(), *from) : allocate(spec.bytes());
+  auto memory = co_await std::move(allocating);
+  co_return tensor(spec, std::move(memory));
+}
+
+// The slots of the fields that this sample is the first of its batch to have.
+static task<> make_field_slots(open_batch& batch, const sample& first, memory_resource* from) {
+  auto& layout = *batch.layout;
+  for (std::size_t i = 0; i < layout.fields.size(); ++i) {
+    auto& slots = batch.tensors[layout.writers.size() + i];
+    bool is_made = slots.rank() > 0;
+    auto* value = is_made ? nullptr : first.find_field(layout.fields[i]);
+    auto spec = value ? stacked_spec(*value) : std::nullopt;
+    if (spec) slots = co_await allocate_slots(*spec, layout.size, from);
+  }
+}
+
+static task<std::shared_ptr<open_batch>> begin_batch(std::shared_ptr<const batch_layout> layout,
+                                                     memory_resource* from) {
+  auto batch = std::make_shared<open_batch>(layout);
+  for (std::size_t i = 0; i < layout->writers.size(); ++i)
+    batch->tensors[i] = co_await allocate_slots(layout->writers[i].spec, layout->size, from);
+  co_return batch;
+}
+
+// Gives every sample its slot; begins a new batch when one has no slots left.
+static async_generator<assigned> assign_slots(async_generator<sample> in,
+                                              std::shared_ptr<const batch_layout> layout,
+                                              std::shared_ptr<memory_resource> from) {
+  std::shared_ptr<open_batch> current;
+  std::size_t slot = layout->size;
+  while (auto item = co_await in.next()) {
+    if (slot == layout->size) {
+      current = co_await begin_batch(layout, from.get());
+      slot = 0;
+    }
+    if (!layout->fields.empty()) co_await make_field_slots(*current, *item, from.get());
+    current->origin.merge(in.origin());
+    assigned next(std::move(*item), current, slot++);
+    current->assigned = slot;
+    co_yield next;
+  }
+}
+
+// Moves the sample in slot `from` to slot `to`, which is before it.
+static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
+  auto part = batch[0];
+  auto bytes = part.spec().bytes();
+  std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
+}
+
+// The batch that is being put together, if any.
+class gathered_batch {
+ public:
+  bool empty() const noexcept { return samples_.empty(); }
+  bool holds_others_than(const assigned& item) const noexcept {
+    return !empty() && item.batch() != batch_;
+  }
+  bool is_short_of(std::size_t size) const noexcept { return batch_ && batch_->assigned < size; }
+
+  // `origin` has the positions of samples that were dropped before, too.
+  void add(const assigned& item, const lineage& origin) {
+    if (empty())
+      positions_.merge(without(origin, origin_));
+    else
+      positions_.merge(origin);
+    batch_ = item.batch();
+    if (item.slot_number() != samples_.size())
+      for (auto& each : batch_->tensors) move_sample(each, item.slot_number(), samples_.size());
+    samples_.push_back(item.sample());
+  }
+
+  // When all of its samples have come or were dropped. Leaves nothing for the next.
+  sample_batch take() {
+    positions_.merge(batch_->origin);
+    return take_begun();
+  }
+
+  // At any time: only the samples that have come.
+  sample_batch take_begun() {
+    origin_ = std::exchange(positions_, {});
+    auto batch = std::exchange(batch_, nullptr);
+    auto used = static_cast<std::int64_t>(samples_.size());
+    std::vector<named_tensor> tensors;
+    for (std::size_t i = 0; i < batch->tensors.size(); ++i)
+      tensors.emplace_back(batch->layout->name(i), batch->tensors[i].slice(0, used));
+    return {std::move(tensors), std::exchange(samples_, {})};
+  }
+
+  // Of the batch that was taken last.
+  const lineage& origin() const noexcept { return origin_; }
+
+ private:
+  std::shared_ptr<open_batch> batch_;
+  std::vector<sample> samples_;
+  lineage positions_;  // of what has come, also of batches of which nothing is left
+  lineage origin_;
+};
+
+// Puts the samples of each batch together again. A batch of which samples were dropped closes
+// the gaps and is delivered shorter, with their positions: the next begins behind them.
+static async_generator<sample_batch> collect_slots(async_generator<assigned> in,
+                                                   batch_into_options options, bool whole) {
+  gathered_batch gathered;
+  std::exception_ptr failure;
+  while (auto item = co_await in.next().apart().deferring(failure)) {
+    if (gathered.holds_others_than(*item)) {
+      auto full = gathered.take();
+      with_lineage<sample_batch> yielded{gathered.origin(), full};
+      co_yield yielded;
+    }
+    gathered.add(*item, in.origin());
+    if (item->slot_number() + 1 < options.size) continue;
+    auto full = gathered.take();
+    with_lineage<sample_batch> yielded{gathered.origin(), full};
+    co_yield yielded;
+  }
+  // After a failure, samples of the batch may still be assigned.
+  bool left_out = failure ? options.drop_last || whole
+                          : options.drop_last && gathered.is_short_of(options.size);
+  if (!gathered.empty() && !left_out) {
+    auto rest = failure ? gathered.take_begun() : gathered.take();
+    with_lineage<sample_batch> yielded{gathered.origin(), rest};
+    co_yield yielded;
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+static void require_elements(const batch_layout::written& writer, const std::string& stage) {
+  if (writer.spec.elements() > 0) return;
+  throw error(errc::invalid_argument, stage,
+              "samples become tensors " + to_string(writer.spec.shape) +
+                  ", which have no elements: a batch needs samples of one size that is given");
+}
+
+static void require_different_names(const batch_layout& layout, const std::string& stage) {
+  for (std::size_t i = 0; i < layout.tensors(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (layout.name(i) == layout.name(j))
+        throw error(errc::invalid_argument, stage,
+                    "two tensors of a batch would be called " + layout.name(i));
+}
+
+slot_batching::slot_batching(const batch_into_options& options, std::string name,
+                             std::vector<batch_layout::written> written, slot_function writer)
+    : options_(options),
+      memory_(share_of(options.memory)),
+      name_(std::move(name)),
+      writer_(std::move(writer)) {
+  require_count(name_, "size", options.size, {.least = 1});
+  require_concurrency(name_, options.concurrency);
+  require_count(name_, "buffer", options.buffer.value_or(0));
+  require_retry(name_, options.retry);
+  require_budget(name_, options.error_budget);
+  require_limits(name_, options.timeout, options.deadline);
+  require_host_accessible(name_, options.memory);
+  batch_layout layout{options.size, std::move(written), field_names(options.fields, name_)};
+  for (auto& each : layout.writers) {
+    require_elements(each, name_);
+    spec_of_batch(each.spec, layout.size).bytes();  // throws if they are too many
+  }
+  require_different_names(layout, name_);
+  layout_ = std::make_shared<const batch_layout>(std::move(layout));
+}
+
+pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
+  auto slots = make_pipeline<assigned>(
+      node_facts::part_behind(in.last()),
+      [in, layout = layout_, memory = memory_](const open_context& run) {
+        return assign_slots(in.open(run), layout,
+                            memory ? memory : share_of(run.at->wanted_memory()));
+      });
+  return make_pipeline<sample_batch>(facts(slots.last()), [slots,
+                                                           self = *this](const open_context& run) {
+    auto written = open_concurrent<assigned>(slots, run, self.name_, self.staff(run), self.writer_);
+    return collect_slots(std::move(written), self.options_, run.rules().keeps_batches_whole);
+  });
+}
+
+node_facts slot_batching::facts(node_ptr in) const {
+  auto facts = node_facts::behind(std::move(in), "batch_into", name_)
+                   .on(options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool)
+                   .in_groups(options_.size, options_.drop_last)
+                   .mixing_parts("batch_into");
+  if (options_.concurrency == automatic) return std::move(facts).with("concurrency", "automatic");
+  if (options_.concurrency == 0) return facts;
+  return std::move(facts).with("concurrency", options_.concurrency);
+}
+
+concurrent_options slot_batching::staff(const open_context& run) const {
+  auto threads = (options_.pool ? *options_.pool : run.run->runtime().pool()).size();
+  auto& tune = run.run->options().tune;
+  auto workers = std::min(calls_at_a_time(options_.concurrency, tune, threads), threads);
+  auto buffer = options_.buffer.value_or(options_.size);
+  return {.slots = workers + buffer,
+          .workers = workers,
+          .pool = options_.pool,
+          .policy = {.finally = options_.on_error,
+                     .retry = options_.retry,
+                     .budget = options_.error_budget},
+          .limits = {options_.timeout, options_.deadline},
+          .shares_cpus = options_.concurrency == automatic,
+          .buffer = static_cast<unsigned>(buffer)};
+}
+
+}  // namespace detail
+}  // namespace lade

@@ -1,0 +1,40 @@
+#include <lade/cache.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace lade {
+
+static std::optional<std::uint64_t> limit_of(std::uint64_t most) {
+  return most == ~std::uint64_t{0} ? std::nullopt : std::optional(most);
+}
+
+detail::node_facts cache_stage::facts(detail::node_ptr in) const {
+  return detail::node_facts::behind(std::move(in), "cache")
+      .caching()
+      .holding(limit_of(options_.items), limit_of(options_.bytes))
+      .refusing_state("cache gives what it has kept before the rest");
+}
+
+void cache_stage::require_no_bytes() const {
+  if (options_.bytes != cache_options().bytes)
+    throw error(errc::invalid_argument, "cache",
+                "a limit in bytes of items that do not tell theirs: give them a member bytes()");
+}
+
+namespace detail {
+
+bool meet(const lineage& a, const lineage& b) noexcept {
+  auto overlaps = [&](const lineage::range& one) {
+    return std::ranges::any_of(b.ranges(), [&](const lineage::range& other) {
+      return one.first <= other.last && other.first <= one.last;
+    });
+  };
+  return std::ranges::any_of(a.ranges(), overlaps);
+}
+
+}  // namespace detail
+}  // namespace lade

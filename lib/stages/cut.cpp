@@ -1,0 +1,23 @@
+#include <lade/cut.hpp>
+
+#include <variant>
+
+namespace lade::detail {
+
+static std::string refusal_of(const std::string& kind, const order_step& step) {
+  const auto* rounds = std::get_if<repeat_step>(&step);
+  if (!rounds) return kind + " counts the items of a stage: put it at the source";
+  return rounds->count == 1 ? "" : "repeat follows other stages: put it at the source";
+}
+
+node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
+  auto size = size_behind({step}, in->facts().size());
+  auto refusal = refusal_of(kind, step);
+  auto facts = node_facts::behind(std::move(in), std::move(kind))
+                   .uncounted()
+                   .refusing_state(std::move(refusal));
+  for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
+  return std::move(facts).yielding(cardinality::at_most_one, size);
+}
+
+}  // namespace lade::detail

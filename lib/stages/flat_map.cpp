@@ -1,0 +1,26 @@
+#include <lade/detail/common/require.hpp>
+#include <lade/flat_map.hpp>
+
+namespace lade::detail {
+
+flat_map_settings::flat_map_settings(const flat_map_options& given, std::string stage)
+    : options(given), name(std::move(stage)) {
+  require_count(name, "concurrency", options.concurrency, {.least = 1});
+  require_count(name, "buffer", options.buffer);
+  require_budget(name, options.error_budget);
+}
+
+node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
+  const bool wide = options.concurrency > 1 || options.pool;
+  auto facts = node_facts::behind(std::move(in), "flat_map", name)
+                   .yielding(cardinality::several)
+                   .making_parts(name, tells_members);
+  if (options.order == item_order::completion)
+    facts = std::move(facts).refusing_state(name + " gives parts of several items as they come");
+  if (options.concurrency > 1) facts = std::move(facts).with("concurrency", options.concurrency);
+  if (wide)
+    facts = std::move(facts).on(options.pool ? stage_executor::own_pool : stage_executor::cpu_pool);
+  return std::move(facts).with_flag("completion", options.order == item_order::completion);
+}
+
+}  // namespace lade::detail

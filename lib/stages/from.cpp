@@ -1,0 +1,18 @@
+#include <lade/from.hpp>
+
+namespace lade::detail {
+
+node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> items,
+                         const std::vector<order_step>& steps) {
+  auto facts = node_facts::source(name, size_behind(steps, items));
+  for (auto& step : steps) {
+    auto part = part_of({step});
+    if (part.world > 1)
+      facts = std::move(facts).with(
+          "shard", std::to_string(part.rank) + " of " + std::to_string(part.world));
+    for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
+  }
+  return std::move(facts).refusing_state(why_inexact(steps));
+}
+
+}  // namespace lade::detail

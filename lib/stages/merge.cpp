@@ -1,0 +1,119 @@
+#include <lade/detail/common/require.hpp>
+#include <lade/error.hpp>
+#include <lade/merge.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+namespace lade {
+
+merge_options merge_options::in(std::uint64_t epoch) const {
+  auto result = *this;
+  if (weights_of) result.weights = weights_of(epoch);
+  return result;
+}
+
+namespace detail {
+
+node_facts zip_facts(std::vector<node_ptr> inputs) {
+  auto size = inputs.front()->facts().size();
+  for (auto& each : inputs) {
+    auto of_input = each->facts().size();
+    size = size && of_input ? std::optional(std::min(*size, *of_input)) : std::nullopt;
+  }
+  return node_facts::behind_all(std::move(inputs), "zip")
+      .yielding(cardinality::group, size)
+      .mixing_parts("zip")
+      .pairing();
+}
+
+node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options) {
+  std::optional<std::uint64_t> size = 0;
+  for (auto& each : inputs) {
+    auto of_input = each->facts().size();
+    size = size && of_input ? std::optional(*size + *of_input) : std::nullopt;
+  }
+  const bool has_all = options.order != merge_order::weighted && options.end == merge_end::last;
+  if (!has_all) size.reset();
+  constexpr std::string_view orders[] = {"turns", "weighted", "arrival"};
+  auto facts = node_facts::behind_all(std::move(inputs), "merge")
+                   .yielding(cardinality::one, size)
+                   .reordering("merge")
+                   .with("order", orders[static_cast<std::size_t>(options.order)]);
+  if (options.end == merge_end::last) return facts;
+  return std::move(facts).refusing_state(
+      "merge ends with the first of its inputs, which depends on its turns");
+}
+
+turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)
+    : options_(options),
+      weights_(options.order == merge_order::weighted ? options.weights
+                                                      : std::vector<double>(inputs, 1)),
+      live_(inputs),
+      last_(inputs - 1),
+      draw_(options.seed, round) {
+  if (weights_.size() != inputs)
+    throw error(
+        errc::invalid_argument, "merge",
+        std::to_string(weights_.size()) + " weights for " + std::to_string(inputs) + " inputs");
+  if (inputs == 0) return;
+  require_weights("merge", weights_);
+  for (auto most = std::ranges::max(weights_); auto& each : weights_)
+    each /= most;  // so that their sum is finite
+  live_ -= static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
+}
+
+std::string turn_order::text() const {
+  auto inputs = "merge of " + std::to_string(weights_.size());
+  return options_.order == merge_order::weighted
+             ? inputs + " by weight, seed " + std::to_string(options_.seed)
+             : inputs + " in turns";
+}
+
+// Between the turns that have not been delivered no input ends: the turn at which one does delivers
+// nothing.
+void turn_order::skip_delivered() {
+  auto ranges = delivered_.ranges();
+  if (skipped_ == ranges.size() || turns_ < ranges[skipped_].first) return;
+  skip(ranges[skipped_++].last - turns_ + 1);
+}
+
+void turn_order::skip(std::uint64_t turns) {
+  turns_ += turns;
+  if (options_.order == merge_order::weighted) return draw_.discard(turns);
+  auto live = weights_.size() - static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
+  for (turns %= live; turns > 0; --turns) last_ = next_live();
+}
+
+std::size_t turn_order::next_live() const {
+  auto next = last_;
+  do next = (next + 1) % weights_.size();
+  while (weights_[next] == 0);
+  return next;
+}
+
+std::size_t turn_order::next() {
+  skip_delivered();
+  ++turns_;
+  if (options_.order == merge_order::weighted) {
+    auto point = draw_.uniform() * std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (weights_[i] == 0) continue;
+      last = i;
+      point -= weights_[i];
+      if (point < 0) break;
+    }
+    return last;
+  }
+  return last_ = next_live();
+}
+
+void turn_order::end(std::size_t input) {
+  weights_[input] = 0;
+  live_ = options_.end == merge_end::first ? 0 : live_ - 1;
+}
+
+}  // namespace detail
+}  // namespace lade

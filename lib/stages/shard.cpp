@@ -1,0 +1,74 @@
+#include <lade/error.hpp>
+#include <lade/shard.hpp>
+
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace lade {
+
+static std::uint64_t number_in(const char* variable) {
+  std::string_view text = std::getenv(variable);
+  std::uint64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc() || end != text.data() + text.size())
+    throw error(errc::invalid_argument, "read " + std::string(variable),
+                "not a number: " + std::string(text));
+  return value;
+}
+
+static shard_options rank_in(const char* rank, const char* world) {
+  shard_options options{.rank = number_in(rank), .world = number_in(world)};
+  if (options.rank >= options.world)
+    throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
+                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+  return options;
+}
+
+static void require_both_or_none(const char* rank, const char* world) {
+  if (!std::getenv(rank) == !std::getenv(world)) return;
+  auto missing = std::getenv(rank) ? world : rank;
+  throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
+              std::string(missing) + " is not set");
+}
+
+detail::node_facts detail::shard_facts(node_ptr in, const shard_step& step) {
+  auto size = size_behind({step}, in->facts().size());
+  return node_facts::behind(std::move(in), "shard")
+      .uncounted()
+      .with("rank", step.rank)
+      .with("world", step.world)
+      .refusing_state("shard counts the items of a stage: put it at the source")
+      .yielding(cardinality::at_most_one, size);
+}
+
+shard_options rank_from_environment() {
+  struct launcher {
+    const char* rank;
+    const char* world;
+    bool sets_both;  // Slurm sets one of them for a script of which srun starts the steps
+  };
+  constexpr launcher launchers[] = {{"RANK", "WORLD_SIZE", true},
+                                    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},
+                                    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", false}};
+  for (auto& each : launchers)
+    if (std::getenv(each.rank) && std::getenv(each.world)) return rank_in(each.rank, each.world);
+  for (auto& each : launchers)
+    if (each.sets_both) require_both_or_none(each.rank, each.world);
+  return {};
+}
+
+void shard_stage::require_no_copies() const {
+  if (options_.remainder == remainder::pad || options_.remainder == remainder::wrap)
+    throw error(errc::invalid_argument, "shard",
+                "items that cannot be copied can be neither padded nor wrapped");
+}
+
+shard_stage::shard_stage(const shard_options& options) : options_(options) {
+  if (options.rank >= options.world)
+    throw error(errc::invalid_argument, "shard",
+                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+}
+
+}  // namespace lade

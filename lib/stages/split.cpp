@@ -1,0 +1,217 @@
+#include <lade/detail/stages/split.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace lade::detail {
+
+const path_place* watched_place(const path_place* inner) noexcept {
+  while (inner && !inner->split->is_watching()) inner = inner->around.get();
+  return inner;
+}
+
+void underway::enter() const noexcept { where_->split->enter(where_->path, is_); }
+void underway::leave() const noexcept { where_->split->leave(where_->path, is_); }
+
+split_base::~split_base() {
+  if (where_ && mark_) where_->split->leave(where_->path, *mark_);
+}
+
+void split_base::watch(const open_context& run, std::stop_source paths) {
+  watching_ = true;
+  around_ = run.path;
+  where_ = watched_place(around_.get());
+  demand_ = std::make_shared<demand>(run.wanted);
+  memory_ = &run.run->runtime().memory();
+  paths_ = std::move(paths);
+  mark_ = underway::what::item;
+  if (where_) where_->split->enter(where_->path, *mark_);
+}
+
+std::optional<split_base::standstill> split_base::stuck() const {
+  std::lock_guard lock(mutex_);
+  return stuck_;
+}
+
+void split_base::note_asking(bool asks) {
+  {
+    std::lock_guard lock(mutex_);
+    asking_ = asks;
+  }
+  look();
+}
+
+void split_base::note_made(std::size_t path) {
+  {
+    std::lock_guard lock(mutex_);
+    ++branches_[path].results;
+  }
+  look();
+}
+
+void split_base::note_awaited(std::size_t path) {
+  {
+    std::lock_guard lock(mutex_);
+    awaited_ = path;
+  }
+  look();
+}
+
+void split_base::note_taken(std::size_t path) {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    awaited_ = std::nullopt;
+    if (demand_) demand_->await(demand::none);
+    if (path == batches || branches_[path].results == 0) return;
+    --branches_[path].results;
+    wake_input(woken);
+  }
+  woken.resume_all();
+}
+
+void split_base::enter(std::size_t path, underway::what is) noexcept {
+  std::lock_guard lock(mutex_);
+  ++branches_[path].count(is);
+}
+
+void split_base::leave(std::size_t path, underway::what is) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    --branches_[path].count(is);
+  }
+  look();
+}
+
+void split_base::replace(std::size_t path, std::optional<underway::what> old,
+                         std::optional<underway::what> by) {
+  std::lock_guard lock(mutex_);
+  if (by) ++branches_[path].count(*by);
+  if (old) --branches_[path].count(*old);
+}
+
+void split_base::begin_batch() {
+  std::lock_guard lock(mutex_);
+  ++in_flight_;
+}
+
+void split_base::end_batch() {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    --in_flight_;
+    wake_input(woken);
+  }
+  woken.resume_all();
+}
+
+void split_base::end_input(std::exception_ptr failure) {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    over_ = true;
+    if (!failure_) failure_ = std::move(failure);
+    woken = input_.settle_all();
+    for (auto& path : branches_)
+      while (auto* consumer = path.consumer.settle_first()) woken.push_back(*consumer);
+  }
+  woken.resume_all();
+}
+
+void split_base::rethrow_failure() const {
+  std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void split_base::open(std::size_t path, const planned_node& at, const planned_node& begin) {
+  std::lock_guard lock(mutex_);
+  if (branches_[path].opened)
+    throw error(errc::invalid_argument, "open path " + std::to_string(path),
+                "it takes its items twice: put repeat before or behind the paths");
+  if (begin.rules.cache != at.rules.cache)
+    throw error(errc::invalid_argument, "open path " + std::to_string(path),
+                "a cache in it would give items of one run beside those of another: put it before "
+                "or behind the paths");
+  branches_[path].opened = true;
+}
+
+bool split_base::end_path(std::size_t path) {
+  wait_list woken;
+  bool last = false;
+  {
+    std::lock_guard lock(mutex_);
+    branches_[path].ended = true;
+    last = std::ranges::all_of(branches_, &branch::ended);
+    wake_input(woken);
+  }
+  woken.resume_all();
+  return last;
+}
+
+void split_base::look() {
+  if (!watching_) return;
+  bool stop = false;
+  bool needs = false;
+  bool turned = false;
+  std::optional<underway::what> now;
+  {
+    std::lock_guard lock(mutex_);
+    needs = needs_another();
+    demand_->await(needs ? demand::next : demand::none);
+    const bool in_vain = is_awaited_in_vain();
+    auto full = std::ranges::find_if(branches_, [this](auto& path) { return is_full(path); });
+    bool held_up = !input_.empty() && (wanted_ == batches || full != branches_.end());
+    stop = in_vain && held_up && !stuck_;
+    if (stop) stuck_ = {*awaited_, static_cast<std::size_t>(full - branches_.begin())};
+    if (!needs || !asking_)
+      now = underway::what::item;
+    else if (!in_vain)
+      now = underway::what::child;
+    turned = mark_ != now;
+    if (turned && where_) where_->split->replace(where_->path, mark_, now);
+    mark_ = now;
+  }
+  if (needs) memory_->reconsider();
+  if (turned && where_) where_->split->look();
+  if (stop) request_stop(paths_);
+}
+
+bool split_base::has_room() const {
+  if (wanted_ == batches) return in_flight_ < buffer_;
+  auto fits = [this](const branch& path) {
+    return path.ended || (path.waiting < buffer_ && !is_full(path));
+  };
+  return wanted_ == all_paths ? std::ranges::all_of(branches_, fits) : fits(branches_[wanted_]);
+}
+
+void split_base::wake_input(wait_list& woken) {
+  if (input_.empty() || !has_room()) return;
+  // For a single path as a channel does: once for many items.
+  bool later = wanted_ < batches && branches_[wanted_].waiting > buffer_ / 2;
+  if (later && !branches_[wanted_].ended) return;
+  woken = input_.settle_all();
+}
+
+bool split_base::is_full(const branch& path) const {
+  return !path.ended && path.results >= buffer_;
+}
+
+// A consumer that waited in the path has got an item.
+void split_base::note_given(std::size_t path) noexcept {
+  if (demand_ && (!awaited_ || awaited_ == path || *awaited_ == batches))
+    demand_->await(demand::none);
+}
+
+// What is waited for does not come without another item, unless a child has one.
+bool split_base::needs_another() const {
+  if (!awaited_) return false;
+  if (*awaited_ == batches) return in_flight_ == 0;
+  auto& path = branches_[*awaited_];
+  return !path.consumer.empty() && path.items == 0;
+}
+
+bool split_base::is_awaited_in_vain() const {
+  return needs_another() && (*awaited_ == batches || branches_[*awaited_].children == 0);
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,338 @@
+// Every order in which threads meet in the primitives of coroutines: where they park, wake, close
+// and stop. The primitives are compiled with the mutex of support/interleaved.
+
+#include <lade/channel.hpp>
+#include <lade/error.hpp>
+#include <lade/event.hpp>
+#include <lade/promise.hpp>
+#include <lade/scope.hpp>
+#include <lade/semaphore.hpp>
+#include <lade/task.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "../support/coroutines.hpp"
+#include "../support/interleavings.hpp"
+
+namespace lade {
+
+// No coroutine of these tests is in a path of a pipeline.
+void detail::underway::enter() const noexcept {}
+void detail::underway::leave() const noexcept {}
+
+using test::interleaving;
+using testing_support::counted;
+
+// A coroutine that a thread of a test starts, and whoever wakes it goes on with. It can be stopped,
+// so that every wait of it takes the long way.
+class started : private detail::completion {
+ public:
+  explicit started(task<> work) : detail::completion{end}, work_(std::move(work)) {
+    surroundings_.stop = stop_.get_token();
+    root_.context = &surroundings_;
+  }
+  started(const started&) = delete;
+
+  void start() {
+    if (work_.start(root_, *this)) ended_ = true;
+  }
+  void stop() { stop_.request_stop(); }
+  bool ended() const { return ended_; }
+
+  // Whether it has ended, and without having been stopped. Rethrows what it has thrown else.
+  bool finished() {
+    if (!ended_) return false;
+    try {
+      work_.take();
+    } catch (const error& failure) {
+      if (failure.code() != errc::stopped && failure.code() != errc::closed) throw;
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  static void end(completion& self) noexcept { static_cast<started&>(self).ended_ = true; }
+
+  std::stop_source stop_;
+  context surroundings_;
+  detail::promise_base root_;
+  task<> work_;
+  bool ended_ = false;
+};
+
+// Of which there must be several: else nothing is interleaved.
+template <class Scenario>
+static void in_all_orders(Scenario scenario) {
+  EXPECT_GT(interleaving::run_all(scenario), 1u);
+}
+
+static task<> watch(channel<counted>& watched) { co_await watched.wanted(); }
+
+static task<> push(channel<counted>& to, int value) { co_await to.push(counted(value)); }
+
+static task<> push_two(channel<counted>& to) {
+  co_await to.push(counted(1));
+  co_await to.push(counted(2));
+}
+
+static task<> pop(channel<counted>& from, std::vector<int>& values) {
+  auto value = co_await from.pop();
+  if (value) values.push_back(value->value());
+}
+
+static task<> acquire(semaphore& from) { co_await from.acquire(); }
+
+static task<> wait_for(event& awaited) { co_await awaited; }
+
+static task<> fail() {
+  throw error(errc::failed, "fail");
+  co_return;
+}
+
+TEST(Interleavings, AllProducersThatWatchAreTold) {
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(2);
+    std::vector<int> values;
+    started first(watch(places)), second(watch(places)), consumer(pop(places, values));
+    order.run({[&] { first.start(); }, [&] { second.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(first.finished());
+    EXPECT_TRUE(second.finished());
+    EXPECT_FALSE(consumer.ended());
+    places.close();
+  });
+}
+
+TEST(Interleavings, AStopOfAConsumerLosesNoValue) {
+  counted::check check;
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(1);
+    std::vector<int> values;
+    started producer(push(places, 1)), consumer(pop(places, values));
+    order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { consumer.stop(); }});
+    EXPECT_TRUE(producer.finished());
+    EXPECT_TRUE(consumer.ended());
+    EXPECT_EQ(places.size() + values.size(), 1u);
+    EXPECT_EQ(consumer.finished(), values.size() == 1);
+  });
+}
+
+TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
+  counted::check check;
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(1);
+    std::vector<int> values;
+    started producer(push_two(places)), consumer(pop(places, values));
+    order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { producer.stop(); }});
+    EXPECT_TRUE(producer.ended());
+    bool all = producer.finished();
+    if (consumer.finished()) {
+      EXPECT_EQ(values, std::vector{1});
+    }
+    EXPECT_LE(places.size() + values.size(), 2u);
+    if (all) {
+      EXPECT_EQ(places.size() + values.size(), 2u);
+    }
+    places.close();
+  });
+}
+
+TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
+  counted::check check;
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(1);
+    std::vector<int> values;
+    started producer(push_two(places)), consumer(pop(places, values));
+    order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { places.close(); }});
+    EXPECT_TRUE(producer.ended());
+    EXPECT_TRUE(consumer.finished());
+    if (producer.finished()) {
+      EXPECT_EQ(places.size() + values.size(), 2u);
+    }
+  });
+}
+
+TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(1);
+    std::vector<int> values;
+    started producer(watch(places)), consumer(pop(places, values));
+    order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { places.close(); }});
+    EXPECT_TRUE(producer.finished());
+    EXPECT_TRUE(consumer.finished());
+  });
+}
+
+TEST(Interleavings, AStopEndsAProducerThatWatches) {
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(1);
+    std::vector<int> values;
+    started producer(watch(places)), consumer(pop(places, values));
+    order.run({[&] { producer.start(); }, [&] { consumer.start(); }, [&] { producer.stop(); }});
+    EXPECT_TRUE(producer.ended());
+    places.close();
+  });
+}
+
+TEST(Interleavings, TwoConsumersShareWhatIsPushed) {
+  counted::check check;
+  in_all_orders([](interleaving& order) {
+    channel<counted> places(1);
+    std::vector<int> values;
+    started producer(push_two(places));
+    started first(pop(places, values)), second(pop(places, values));
+    order.run({[&] { producer.start(); }, [&] { first.start(); }, [&] { second.start(); }});
+    EXPECT_TRUE(producer.finished());
+    EXPECT_TRUE(first.finished());
+    EXPECT_TRUE(second.finished());
+    EXPECT_EQ(values.size(), 2u);
+  });
+}
+
+TEST(Interleavings, AStopOfOneWhoAcquiresLosesNoPermit) {
+  in_all_orders([](interleaving& order) {
+    semaphore permits(0);
+    started first(acquire(permits)), second(acquire(permits));
+    order.run({[&] {
+                 first.start();
+                 second.start();
+               },
+               [&] { permits.release(); }, [&] { first.stop(); }});
+    int left = permits.try_acquire();
+    EXPECT_EQ(first.finished() + second.finished() + left, 1);
+    EXPECT_TRUE(first.ended());
+    EXPECT_TRUE(second.ended() || first.finished());
+    permits.release();
+  });
+}
+
+TEST(Interleavings, APermitIsAcquiredOnce) {
+  in_all_orders([](interleaving& order) {
+    semaphore permits(1);
+    started first(acquire(permits)), second(acquire(permits));
+    order.run({[&] { first.start(); }, [&] { second.start(); }, [&] { permits.release(); }});
+    EXPECT_TRUE(first.finished());
+    EXPECT_TRUE(second.finished());
+    EXPECT_FALSE(permits.try_acquire());
+  });
+}
+
+TEST(Interleavings, AnEventWakesAllWhoAreNotStopped) {
+  in_all_orders([](interleaving& order) {
+    event happened;
+    started first(wait_for(happened)), second(wait_for(happened));
+    order.run({[&] {
+                 first.start();
+                 second.start();
+               },
+               [&] { happened.set(); }, [&] { first.stop(); }});
+    EXPECT_TRUE(first.ended());
+    EXPECT_TRUE(second.finished());
+    EXPECT_TRUE(happened.is_set());
+  });
+}
+
+static task<> wait_for_value(future<int> awaited, int& value) {
+  value = co_await std::move(awaited);
+}
+
+static task<> wait_uninterrupted(future<int> awaited, int& value) {
+  value = co_await std::move(awaited).uninterruptible();
+}
+
+TEST(Interleavings, APromiseDeliversToOneWhoIsNotStopped) {
+  in_all_orders([](interleaving& order) {
+    promise<int> unset;
+    int value = 0;
+    started waiting(wait_for_value(unset.get_future(), value));
+    order.run({[&] { waiting.start(); }, [&] { unset.set_value(7); }, [&] { waiting.stop(); }});
+    EXPECT_TRUE(waiting.ended());
+    EXPECT_EQ(value, waiting.finished() ? 7 : 0);
+  });
+}
+
+TEST(Interleavings, AStopDoesNotEndAnUninterruptibleWait) {
+  in_all_orders([](interleaving& order) {
+    promise<int> unset;
+    int value = 0;
+    started waiting(wait_uninterrupted(unset.get_future(), value));
+    order.run({[&] { waiting.start(); }, [&] { unset.set_value(7); }, [&] { waiting.stop(); }});
+    EXPECT_TRUE(waiting.finished());
+    EXPECT_EQ(value, 7);
+  });
+}
+
+TEST(Interleavings, AnAbandonedPromiseEndsTheWait) {
+  in_all_orders([](interleaving& order) {
+    std::optional<promise<int>> unset(std::in_place);
+    int value = 0;
+    started waiting(wait_uninterrupted(unset->get_future(), value));
+    order.run({[&] { waiting.start(); }, [&] { unset.reset(); }});
+    EXPECT_TRUE(waiting.ended());
+    EXPECT_EQ(testing_support::code_of([&] { waiting.finished(); }), errc::abandoned);
+  });
+}
+
+TEST(Interleavings, AScopeIsJoinedWhenAllChildrenHaveEnded) {
+  in_all_orders([](interleaving& order) {
+    event happened;
+    scope children;
+    children.start(wait_for(happened));
+    auto join = [](scope& joined) -> task<> { co_await joined.join(); };
+    auto end = [](scope& watched) -> task<> { co_await watched.ended(); };
+    started joining(join(children)), watching(end(children));
+    order.run({[&] { joining.start(); }, [&] { watching.start(); }, [&] { happened.set(); }});
+    EXPECT_TRUE(joining.finished());
+    EXPECT_TRUE(watching.finished());
+  });
+}
+
+TEST(Interleavings, AFailureStopsTheOtherChildrenOfAScope) {
+  in_all_orders([](interleaving& order) {
+    event never;
+    scope children;
+    auto join = [](scope& joined, std::error_code& thrown) -> task<> {
+      try {
+        co_await joined.join();
+      } catch (const error& failure) {
+        thrown = failure.code();
+      }
+    };
+    std::error_code thrown;
+    started joining(join(children, thrown));
+    order.run({[&] { children.start(fail()); }, [&] { children.start(wait_for(never)); }});
+    joining.start();
+    EXPECT_TRUE(joining.finished());
+    EXPECT_EQ(thrown, errc::failed);
+  });
+}
+
+TEST(Interleavings, AStopEndsTheWaitForTheChildrenOfAScope) {
+  in_all_orders([](interleaving& order) {
+    event happened;
+    scope children;
+    children.start(wait_for(happened));
+    auto end = [](scope& watched) -> task<> { co_await watched.ended(); };
+    started watching(end(children));
+    order.run({[&] { watching.start(); }, [&] { watching.stop(); }, [&] { happened.set(); }});
+    EXPECT_TRUE(watching.ended());
+  });
+}
+
+TEST(Interleavings, AScopeWaitsInItsDestructor) {
+  in_all_orders([](interleaving& order) {
+    event happened;
+    std::optional<scope> children(std::in_place);
+    children->start(wait_for(happened));
+    order.run({[&] { children.reset(); }, [&] { happened.set(); }});
+    EXPECT_FALSE(children);
+  });
+}
+
+}  // namespace lade

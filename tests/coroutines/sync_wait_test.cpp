@@ -1,0 +1,94 @@
+#include <lade/error.hpp>
+#include <lade/runtime.hpp>
+#include <lade/sync_wait.hpp>
+#include <lade/this_context.hpp>
+#include <lade/thread_pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+
+#include "../support/coroutines.hpp"
+
+namespace lade {
+
+using testing_support::code_of;
+using testing_support::other_threads;
+
+static task<std::thread::id> where_it_runs() { co_return std::this_thread::get_id(); }
+
+TEST(SyncWait, RunsTheTaskOnThisThread) {
+  EXPECT_EQ(sync_wait(where_it_runs()), std::this_thread::get_id());
+}
+
+static task<std::unique_ptr<int>> come_from_other_thread(other_threads& threads) {
+  co_await threads.next();
+  co_return std::make_unique<int>(5);
+}
+
+TEST(SyncWait, WaitsForAnotherThread) {
+  other_threads threads;
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(*sync_wait(come_from_other_thread(threads)), 5);
+}
+
+static task<> fail_on_other_thread(other_threads& threads) {
+  co_await threads.next();
+  throw std::runtime_error("why");
+}
+
+TEST(SyncWait, ThrowsWhatTheTaskThrows) {
+  other_threads threads;
+  EXPECT_THROW(sync_wait(fail_on_other_thread(threads)), std::runtime_error);
+}
+
+static task<> do_nothing() { co_return; }
+
+static std::error_code code_of_nested_wait() {
+  return code_of([] { sync_wait(do_nothing()); });
+}
+
+static task<std::error_code> code_of_wait_on(detail::executor& where) {
+  co_await detail::continue_on(where);
+  co_return code_of_nested_wait();
+}
+
+TEST(SyncWait, IsRefusedOnAThreadOfTheRuntime) {
+  runtime runtime({.threads = 1});
+  EXPECT_EQ(sync_wait(code_of_wait_on(runtime.pool())), errc::wrong_thread);
+  EXPECT_EQ(sync_wait(code_of_wait_on(runtime.reactor())), errc::wrong_thread);
+  auto nested = [](lade::runtime& where) -> task<std::error_code> {
+    co_return code_of([&where] { sync_wait(where, do_nothing()); });
+  };
+  EXPECT_EQ(sync_wait(runtime, nested(runtime)), errc::wrong_thread);
+}
+
+static task<context> surroundings_here() { co_return co_await this_context(); }
+
+TEST(SyncWait, GivesTheTaskTheRuntime) {
+  runtime runtime({.threads = 1});
+  std::stop_source source;
+  auto surroundings = sync_wait(runtime, surroundings_here(), source.get_token());
+  EXPECT_EQ(surroundings.runtime, &runtime);
+  EXPECT_EQ(surroundings.home, &runtime.pool());
+  EXPECT_EQ(surroundings.stop, source.get_token());
+  EXPECT_NE(sync_wait(runtime, where_it_runs()), std::this_thread::get_id());
+}
+
+TEST(SyncWait, GivesATaskOutsideOfARuntimeNothing) {
+  auto surroundings = sync_wait(surroundings_here());
+  EXPECT_EQ(surroundings.runtime, nullptr);
+  EXPECT_EQ(surroundings.home, nullptr);
+  EXPECT_FALSE(surroundings.stop.stop_possible());
+}
+
+TEST(SyncWait, SeveralThreadsMayWaitAtATime) {
+  runtime runtime({.threads = 2});
+  testing_support::race(
+      1000, [&](int) { sync_wait(runtime, do_nothing()); },
+      [&](int) { sync_wait(runtime, do_nothing()); });
+}
+
+}  // namespace lade

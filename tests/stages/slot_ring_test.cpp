@@ -1,0 +1,356 @@
+#include <lade/async_generator.hpp>
+#include <lade/detail/stages/slot_ring.hpp>
+#include <lade/scope.hpp>
+#include <lade/task.hpp>
+
+#include "../support/live_allocations.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lade::detail {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// An executor that runs what is posted when it is told to. Allocates nothing for the first posts.
+class manual final : public executor {
+ public:
+  manual() { posted_.reserve(1'000); }
+  void post(job work) noexcept override { posted_.push_back(work); }
+  bool run_some() noexcept override {
+    if (posted() == 0) return false;
+    auto next = posted_[begun_++];
+    next();
+    return true;
+  }
+  void run_all() {
+    while (run_some()) {}
+  }
+  std::size_t posted() const { return posted_.size() - begun_; }
+
+ private:
+  std::vector<job> posted_;
+  std::size_t begun_ = 0;
+};
+
+// A ring with one of each kind of coroutine that returns when there will be no more.
+struct parties {
+  explicit parties(std::size_t count, std::size_t workers = 1, item_order order = item_order::input)
+      : slots(count, workers, order, home, memory, counters) {}
+
+  // Fills what it takes, as soon as it takes the next.
+  static task<> feed(slot_ring& slots, std::vector<std::size_t>& taken, int most,
+                     std::size_t slot = slot_ring::none) {
+    while (most-- > 0) {
+      slot = co_await slots.take_free(slot);
+      taken.push_back(slot);
+      if (slot == slot_ring::none) co_return;
+    }
+  }
+  static task<> take_done(slot_ring& slots, std::vector<std::size_t>& taken, int most) {
+    auto slot = slot_ring::none;
+    while (most-- > 0) {
+      slot = co_await slots.take_done(slot);
+      taken.push_back(slot);
+      if (slot == slot_ring::none) co_return;
+    }
+  }
+  // Takes one slot and finishes it as soon as it runs the next time.
+  task<> take_filled() {
+    auto slot = slot_ring::none;
+    while ((slot = co_await slots.take_filled(slot, workers_home)) != slot_ring::none)
+      worked.push_back(slot);
+    worked.push_back(slot);
+  }
+
+  void run_all() {
+    while (home.posted() + workers_home.posted() > 0) {
+      home.run_all();
+      workers_home.run_all();
+    }
+  }
+
+  manual home;
+  manual workers_home;
+  buffer_pool memory{std::size_t{1} << 20};
+  stage_counters counters{"stage"};
+  slot_ring slots;
+  std::vector<std::size_t> fed;
+  std::vector<std::size_t> worked;
+  std::vector<std::size_t> delivered;
+  scope children;
+};
+
+static constexpr auto none = slot_ring::none;
+
+TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
+  parties all(4);
+  all.children.start(parties::feed(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3));
+  all.slots.close();
+  all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3, none));
+}
+
+TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
+  parties all(4);
+  all.children.start(all.take_filled());
+  all.children.start(parties::feed(all.slots, all.fed, 3));
+  EXPECT_EQ(all.workers_home.posted(), 1u);
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(0, 1));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, none));
+}
+
+TEST(SlotRing, AWorkerTakesMoreOfWhatWaitsAndFinishesEachByItself) {
+  parties all(4);
+  all.children.start(parties::take_done(all.slots, all.delivered, 3));
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto slot = co_await all.slots.take_filled(none, all.workers_home);
+    auto second = all.slots.take_more();
+    auto third = all.slots.take_more();
+    all.worked = {slot, second, third, all.slots.take_more()};
+    all.slots.finish_early(second);
+    all.slots.finish_early(slot);
+    all.slots.finish_early(third);
+    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, 2, none));
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, 2, none, none));
+}
+
+TEST(SlotRing, WhatIsPutBackIsTheNextForAnyWorker) {
+  parties all(4, 2);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto slot = co_await all.slots.take_filled(none, all.workers_home);
+    all.slots.put_back(slot);
+    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    all.slots.close();
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0));
+}
+
+TEST(SlotRing, WhatIsPutBackIsInTheOrderInWhichItWasFilled) {
+  parties all(4);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto& slots = all.slots;
+    auto first = co_await slots.take_filled(none, all.workers_home);
+    auto second = slots.take_more();
+    auto third = slots.take_more();
+    for (auto each : {first, third, second}) slots.put_back(each);
+    all.worked = {slots.take_more(), slots.take_more(), slots.take_more()};
+    slots.close();
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, 2));
+}
+
+TEST(SlotRing, AWorkerTakesNothingMoreThatWasFilledBeforeWhatItHas) {
+  parties all(4, 2);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    auto& slots = all.slots;
+    auto first = co_await slots.take_filled(none, all.workers_home);
+    auto second = co_await slots.take_filled(none, all.workers_home);
+    slots.put_back(first);
+    all.worked = {first, second, slots.take_more(slots.number_of(second)),
+                  slots.take_more(slots.number_of(first)), slots.take_more()};
+    slots.close();
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(0, 1, none, 0, 2));
+}
+
+TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
+  parties all(4, 2);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  auto worker = [&]() -> task<> {
+    co_await all.slots.take_filled(none, all.workers_home);
+    all.slots.bound(0, 4);
+    all.worked.push_back(all.slots.take_more());
+    all.slots.bound(1, 4);
+    all.worked.push_back(all.slots.take_more());
+    all.slots.close();
+    all.worked.push_back(all.slots.take_more());
+  };
+  all.children.start(worker());
+  EXPECT_THAT(all.worked, ElementsAre(none, 1, none));
+}
+
+TEST(SlotRing, AWorkerWithSeveralSlotsCountsOnceToTheBound) {
+  parties all(6, 2);
+  all.slots.bound(1, 6);
+  all.children.start(parties::feed(all.slots, all.fed, 6));
+  std::vector<std::size_t> first;
+  auto worker = [&]() -> task<> {
+    first.push_back(co_await all.slots.take_filled(none, all.workers_home));
+    all.children.start(all.take_filled());
+    for (int i = 0; i < 2; ++i) first.push_back(all.slots.take_more());
+    all.slots.put_back(first.back());
+    for (int i = 0; i < 2; ++i) all.slots.finish_early(first[static_cast<std::size_t>(i)]);
+    EXPECT_EQ(all.workers_home.posted(), 0u);
+    first.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    EXPECT_EQ(all.workers_home.posted(), 0u);
+    all.slots.bound(2, 6);
+    EXPECT_EQ(all.workers_home.posted(), 1u);
+  };
+  all.children.start(worker());
+  EXPECT_THAT(first, ElementsAre(0, 1, 2, 2));
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(3, 4, none));
+}
+
+TEST(SlotRing, DeliversInInputOrder) {
+  parties all(4);
+  all.children.start(parties::feed(all.slots, all.fed, 4));
+  all.children.start(parties::take_done(all.slots, all.delivered, 9));
+  all.children.start(all.take_filled());
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
+}
+
+TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
+  parties all(4);
+  auto too_much = all.memory.allocate_now(2 * all.memory.stats().limit_bytes);
+  all.children.start(parties::feed(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, IsEmpty());
+  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0));
+  all.slots.close();
+  all.run_all();
+}
+
+TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
+  parties all(8);
+  all.children.start(parties::feed(all.slots, all.fed, 1));
+  all.counters.note_at_once(all.memory.stats().limit_bytes / 2);
+  all.slots.fill_done(0);
+  all.children.start(parties::feed(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2));
+  all.slots.close();
+  all.run_all();
+}
+
+TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
+  parties all(8, 4);
+  all.children.start(parties::feed(all.slots, all.fed, 9));
+  all.children.start(all.take_filled());
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.run_all();
+  EXPECT_EQ(all.fed.size(), 8u);
+  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.run_all();
+  all.slots.close();
+  all.run_all();
+}
+
+TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
+  parties all(8, 8);
+  all.children.start(parties::feed(all.slots, all.fed, 9));
+  all.children.start(all.take_filled());
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.run_all();
+  EXPECT_EQ(all.fed.size(), 9u);  // one is free, and the feeder has it
+  all.slots.close();
+  all.run_all();
+}
+
+TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
+  parties all(1);
+  all.children.start(parties::feed(all.slots, all.fed, 1));
+  all.children.start(all.take_filled());
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.slots.close();
+  all.run_all();
+  EXPECT_THAT(all.worked, ElementsAre(none));
+  EXPECT_THAT(all.delivered, ElementsAre(none));
+  all.children.start(parties::feed(all.slots, all.fed, 2, all.fed.front()));
+  all.children.start(all.take_filled());
+  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.run_all();
+  EXPECT_THAT(all.fed, ElementsAre(0, none));
+  EXPECT_THAT(all.worked, ElementsAre(none, none));
+  EXPECT_THAT(all.delivered, ElementsAre(none, none));
+}
+
+// Fills so many slots one after the other, and tells how often somebody has allocated meanwhile.
+static task<> fill_many(slot_ring& slots, int count, std::uint64_t& allocated) {
+  auto before = test::allocations_made();
+  auto slot = none;
+  while (count-- > 0) slot = co_await slots.take_free(slot);
+  allocated = test::allocations_made() - before;
+}
+
+TEST(SlotRing, AllocatesNothingForItsItems) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    parties all(500, 1, order);
+    std::uint64_t while_filled = 1;
+    all.children.start(fill_many(all.slots, 500, while_filled));
+    EXPECT_EQ(while_filled, 0u);
+    all.worked.reserve(500);
+    all.children.start(all.take_filled());
+    auto before = test::allocations_made();
+    all.run_all();
+    EXPECT_EQ(test::allocations_made() - before, 0u);
+    EXPECT_EQ(all.worked.size(), 499u);
+    all.slots.close();
+    all.run_all();
+  }
+}
+
+TEST(SlotRing, LosesNoWorkerThatABoundLetsBeginWithoutMemory) {
+  parties all(200, 100);
+  all.slots.bound(0, 200);
+  for (int i = 0; i < 100; ++i) all.children.start(all.take_filled());
+  all.children.start(parties::feed(all.slots, all.fed, 101));
+  EXPECT_EQ(all.workers_home.posted(), 0u);
+  {
+    test::failing_allocation first(0);
+    all.slots.bound(100, 200);
+    EXPECT_FALSE(first.has_failed());
+  }
+  EXPECT_EQ(all.workers_home.posted(), 100u);
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_EQ(all.worked.size(), 200u);  // each at last without a slot
+}
+
+TEST(SlotRing, EndOfInputWakesTheConsumerOfAnEmptyRing) {
+  parties all(2);
+  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  EXPECT_THAT(all.delivered, IsEmpty());
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(none));
+}
+
+TEST(SlotRing, ItemsThatNeedNoWorkGoStraightToTheConsumer) {
+  parties all(2, 0);
+  for (int i = 0; i < 2; ++i) all.children.start(parties::feed(all.slots, all.fed, 1));
+  all.children.start(parties::take_done(all.slots, all.delivered, 9));
+  all.slots.fill_done(0);
+  all.slots.fill_done(1);
+  all.slots.end_input();
+  all.run_all();
+  EXPECT_THAT(all.delivered, ElementsAre(0, 1, none));
+}
+
+}  // namespace lade::detail
