@@ -78,7 +78,9 @@ set(lade_core_sources
   lib/observability/watchdog.cpp
   lib/pipeline/autotune.cpp
   lib/pipeline/description.cpp
+  lib/pipeline/elastic.cpp
   lib/pipeline/failure.cpp
+  lib/pipeline/failure_journal.cpp
   lib/pipeline/index.cpp
   lib/pipeline/items.cpp
   lib/pipeline/lineage.cpp
@@ -89,8 +91,8 @@ set(lade_core_sources
   lib/pipeline/plan.cpp
   lib/pipeline/progress.cpp
   lib/pipeline/run.cpp
-  lib/pipeline/run_failures.cpp
   lib/pipeline/run_state.cpp
+  lib/pipeline/stage_registry.cpp
   lib/pipeline/state.cpp
   lib/pipeline/tuned_stages.cpp
   lib/runtime/activity.cpp
@@ -109,6 +111,7 @@ set(lade_core_sources
   lib/stages/cache.cpp
   lib/stages/concurrent_core.cpp
   lib/stages/cut.cpp
+  lib/stages/equal_steps.cpp
   lib/stages/filter.cpp
   lib/stages/flat_map.cpp
   lib/stages/from.cpp

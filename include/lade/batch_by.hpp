@@ -70,7 +70,7 @@ class batch_by_stage {
     detail::kept_name<T> name;
     while (auto* item = co_await in.next().deferring(failure)) {
       detail::bump(counters.in);
-      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+      if (run.run->failures().is_behind()) co_await run.run->failures().room();
       std::optional<Out> full;
       name.keep(*item);
       calls.begin(name, in.origin());

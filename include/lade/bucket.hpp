@@ -105,7 +105,7 @@ class bucket_stage {
     std::exception_ptr failure;
     while (auto* item = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
-      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+      if (run.run->failures().is_behind()) co_await run.run->failures().room();
       auto length = self.length_of(*item, in.origin(), run, counters, failure);
       if (failure) break;
       if (!length) {

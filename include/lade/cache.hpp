@@ -91,7 +91,12 @@ struct kept_pass {
 
   // What the stages before are opened with to give the rest.
   open_context before(const open_context& run) const {
-    return run.over({first, run.pass->span, epoch, seed, positions});
+    auto sources = *run.pass;
+    sources.first = first;
+    sources.epoch = epoch;
+    sources.seed = seed;
+    sources.kept = positions;
+    return run.over(std::move(sources));
   }
 };
 

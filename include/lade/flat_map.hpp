@@ -134,7 +134,7 @@ class flat_mapping : public node<Out> {
   // the generator.
   async_generator<Out> parts(In item, const kept_name<In>& name, lineage origin, open_context run,
                              stage_counters& counters) const {
-    if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+    if (run.run->failures().is_behind()) co_await run.run->failures().room();
     run.throw_if_stopped(counters);
     hooked_call visit(*run.run, counters, name, origin);
     part_lineage origins(origin, members_of(item));

@@ -54,7 +54,7 @@ async_generator<T> number_items(async_generator<T> items, open_context run,
                                 stage_counters& counters, open_input input, numbering<T> how) {
   std::deque<held<T>> waiting;
   try {
-    auto& progress = run.run->progress();
+    auto& progress = run.progress();
     progress.begin(
         dealing{.begin = run.pass->first, .order = std::move(how.order), .identity = how.identity});
     if (!how.identity.empty()) how.identity_of = nullptr;
@@ -125,7 +125,7 @@ class indexed_source final : public node<T> {
     auto& counters = run.add_stage(what_->name, 0);
     run.depends_on_epoch(steps_);
     auto part = part_of(steps_);
-    run.run->progress().announce(part.rank, part.world);
+    run.progress().announce(part.rank, part.world);
     auto wanted = what_->stream ? stretch_of(steps_) : std::nullopt;
     if (!wanted) return visit(what_, steps_, run, counters, open_input(run.run));
     return number_items<T>(begin_with(what_->stream, run, counters), run, counters,
@@ -146,9 +146,9 @@ class indexed_source final : public node<T> {
     try {
       auto list = co_await what->load();
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
-      gaps own(run.run->progress().own_delivered(run.pass->first));
+      gaps own(run.progress().own_delivered(run.pass->first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
-        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+        if (run.run->failures().is_behind()) co_await run.run->failures().room();
         run.throw_if_stopped(counters);
         auto k = own.at(n);
         auto place = order.at(k);
@@ -308,7 +308,7 @@ pipeline<T> make_source(const from_options& options, Make make) {
       [name = std::string(options.name), identity = std::string(options.identity),
        make = std::move(make)](const open_context& run) {
         auto& counters = run.add_stage(name, 0);
-        run.run->progress().announce(0, 1);
+        run.progress().announce(0, 1);
         return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run),
                                {.identity = identity});
       });

@@ -20,7 +20,9 @@
 #include <lade/device.hpp>
 #include <lade/dlpack.hpp>
 #include <lade/draw.hpp>
+#include <lade/elastic.hpp>
 #include <lade/epochs.hpp>
+#include <lade/equal_steps.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>

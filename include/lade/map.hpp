@@ -184,7 +184,7 @@ class mapping final : public node<Out> {
     kept_name<In> name;
     while (auto item = co_await in.next()) {
       bump(counters.in);
-      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+      if (run.run->failures().is_behind()) co_await run.run->failures().room();
       item_random draw(draws, identity(in.origin()));
       if (worker->tells_memory) {
         auto reserved = co_await reserve(needed_for(*worker, *item));

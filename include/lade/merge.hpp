@@ -6,7 +6,7 @@
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/arrivals.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
@@ -111,12 +111,13 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
                                   stage_counters& counters, merge_end end) {
   auto ends_after =
       end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
-  owner merged(std::make_shared<arrivals<T>>(run, inputs.size(), ends_after));
+  owner merged(std::make_shared<link<T>>(
+      run, link_options{.slots = 2 * inputs.size(), .ends_after = ends_after}));
   merged->count_for(counters);
-  auto until = run.until(merged->stop_token()).taken_by(merged->wanted());
+  auto before = merged->before();
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    merged->start(counted_in(inputs[i].open(until.branch(i)), counters.in));
-  return counted_out(arrivals<T>::deliver(std::move(merged)), counters);
+    merged->start(counted_in(inputs[i].open(before.branch(i)), counters.in));
+  return counted_out(link<T>::deliver(std::move(merged)), counters);
 }
 
 template <class T>
@@ -248,7 +249,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
       return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
-    auto made = run.run->progress().choosing(order.text());
+    auto made = run.progress().choosing(order.text());
     return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), made, counters);
   });
 }

@@ -356,7 +356,7 @@ class pack_rows_stage {
     std::exception_ptr failure;
     while (auto* sequence = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
-      if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+      if (run.run->failures().is_behind()) co_await run.run->failures().room();
       auto done = self.add(rows, *sequence, in.origin(), run, counters, failure);
       if (failure) break;
       if (!done) {

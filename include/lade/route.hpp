@@ -8,7 +8,7 @@
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/arrivals.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
@@ -155,8 +155,9 @@ class routing final : public node<Out> {
 
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
-    owner results(std::make_shared<arrivals<Out>>(run, paths_.size(), paths_.size()));
-    auto inside = run.until(results->stop_token()).taken_by(results->wanted());
+    const link_options all{.slots = 2 * paths_.size(), .ends_after = paths_.size()};
+    owner results(std::make_shared<link<Out>>(run, all));
+    auto inside = results->before();
     auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
     auto upstream = inside.until(split->stop_token());
     std::vector<async_generator<Out>> opened;  // from the last on: statistics turn the order
@@ -169,21 +170,21 @@ class routing final : public node<Out> {
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
     split->start(deal(split, results.shared(), std::move(items), choose_, upstream, counters),
                  counters);
-    return observe(arrivals<Out>::deliver(std::move(results)), run, counters);
+    return observe(link<Out>::deliver(std::move(results)), run, counters);
   }
 
  private:
   // Brings the items to their paths.
-  static task<> deal(std::shared_ptr<detail::split<T>> split,
-                     std::shared_ptr<arrivals<Out>> results, async_generator<T> in, chooser choose,
-                     open_context run, stage_counters& counters) {
+  static task<> deal(std::shared_ptr<detail::split<T>> split, std::shared_ptr<link<Out>> results,
+                     async_generator<T> in, chooser choose, open_context run,
+                     stage_counters& counters) {
     std::exception_ptr failure;
     try {
       lineage origin;  // with that of what was dropped before
       while (auto* item = co_await in.next()) {
         bump(counters.in);
         origin.merge(in.origin());
-        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+        if (run.run->failures().is_behind()) co_await run.run->failures().room();
         auto path = (*choose)(*item, in.origin(), run, counters);
         if (!path) continue;
         co_await split->room(*path);

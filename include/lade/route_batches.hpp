@@ -8,7 +8,7 @@
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/lanes.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
@@ -54,22 +54,22 @@ class batch_routing final : public node<Out> {
 
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
-    owner stop(std::make_shared<lane_stop>(run));
+    owner stop(std::make_shared<paths_stop>(run));
     auto inside = run.until(stop->token()).in(nullptr);  // what waits here is not in flight
     auto split = std::make_shared<detail::split<in>>(inside, paths_.size(), settings.buffer);
     split->watch(run, stop->source());
-    std::vector<std::shared_ptr<lane<Out>>> lanes(paths_.size());
-    for (auto i = paths_.size(); i-- > 0;)  // from the last on: statistics turn the order
-      lanes[i] = std::make_shared<lane<Out>>(inside.in(split_base::path(split, i)), paths_[i]);
+    std::vector<opened_path<Out>> opened;  // from the last on: statistics turn the order
+    for (auto i = paths_.size(); i-- > 0;) opened.emplace_back(inside, split, i, paths_[i]);
     auto& counters = run.add_stage(settings.name);
     auto upstream = run.until(split->stop_token()).taken_by(split->wanted());
     auto items = in_.open(upstream);
     std::vector<async_generator<Out>> results;
     for (std::size_t i = 0; i < paths_.size(); ++i) {
-      lanes[i]->start(counters, detail::split<in>::end_of(split, i));
-      results.push_back(lane<Out>::deliver(lanes[i]));
+      auto& path = opened[paths_.size() - 1 - i];
+      path.start(counters, detail::split<in>::end_of(split, i));
+      results.push_back(std::move(path).deliver());
     }
-    run.run->note_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
+    run.run->stages().note_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
     auto begun = std::make_shared<batches>(settings.buffer + 1);
     split->start(deal(split, begun, std::move(items), choose_, upstream, counters), counters);
     auto joined = join(std::move(results), std::move(stop), split, begun, counters);
@@ -99,7 +99,7 @@ class batch_routing final : public node<Out> {
         auto* batch = co_await input.next();
         split->note_asking(false);
         if (!batch) break;
-        if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+        if (run.run->failures().is_behind()) co_await run.run->failures().room();
         counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
         std::vector<in> parts(choose->settings().paths);
         for (auto&& each : *batch) {
@@ -127,7 +127,7 @@ class batch_routing final : public node<Out> {
   }
 
   // Puts what has become of a batch's parts together again.
-  static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<lane_stop>,
+  static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<paths_stop>,
                                    std::shared_ptr<split_base> split,
                                    std::shared_ptr<batches> begun, stage_counters& counters) {
     while (auto batch = co_await next_of(*begun, *split, counters)) {

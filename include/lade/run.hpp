@@ -114,7 +114,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   run(run&&) = delete;  // a run cannot be moved: construct it in a std::optional, by emplace
   ~run() {
     consumer_.ended();
-    state_->tell_no_more_failures();
+    state_->failures().tell_no_more();
     state_->end();
   }
 
@@ -148,7 +148,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       try {
         co_await children_.join();
       } catch (...) {
-        failure = state_->outcome(std::current_exception());
+        failure = state_->failures().outcome(std::current_exception());
       }
       children_ended(failure);
     }
@@ -182,7 +182,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // Asks the run to stop. What was ready may still be taken; then next() throws error(stopped).
   // Any thread.
   void stop() noexcept {
-    state_->tell_no_more_failures();
+    state_->failures().tell_no_more();
     children_.stop();
   }
 
@@ -204,7 +204,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   std::uint64_t epoch() const noexcept { return state_->epoch(); }
 
   // The items that have failed, the last thousand of them. Any thread, at any time.
-  std::vector<failure_record> failures() const { return state_->failures(); }
+  std::vector<failure_record> failures() const { return state_->failures().records(); }
 
  private:
   friend class epochs<T>;
@@ -303,7 +303,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     auto source = what.open(detail::open_context(state, surroundings.stop));
     until_all_are.end();
     if (!is_trial) detail::node_base::warn_of_same_epoch(*state);
-    state->progress().begin(state->stage_names());
+    state->progress().begin(state->stages().names());
     state->progress().settle();
     std::uint64_t pulled = 0;
     while (auto item = co_await source.next()) {

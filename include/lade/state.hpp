@@ -74,6 +74,12 @@ struct state {
   lineage open = {};
   std::uint64_t parts = 0;
   std::uint64_t open_size = 0;  // members of that item, if it is a group such as a batch
+
+  // With equal_steps: the number of steps of the epoch, how many of them the consumer has taken,
+  // and how many of these were repeats. 0 without.
+  std::uint64_t steps = 0;
+  std::uint64_t steps_taken = 0;
+  std::uint64_t steps_repeated = 0;
 };
 
 // One line of JSON.
@@ -86,9 +92,9 @@ state state_from_json(std::string_view text);
 // The states of all ranks, taken after the same number of steps or not, but after the first, as
 // that of one run, from which any number of ranks may go on. Throws error(invalid_argument) that
 // names the difference if they are not those of one run, or if a rank is missing; if a rank is amid
-// the parts of an item (flat_map, unbatch), which the others do not know; and if what some ranks
-// have delivered and others have not is more than 1,048,576 items, other than those of whole
-// shards.
+// the parts of an item (flat_map, unbatch), which the others do not know; with equal_steps, if the
+// ranks have taken different numbers of steps; and if what some ranks have delivered and others
+// have not is more than 1,048,576 items, other than those of whole shards.
 state merge(std::span<const state> ranks);
 
 }  // namespace lade

@@ -68,6 +68,7 @@ struct stage_statistics {
   std::uint64_t skipped = 0;        // of these, dropped by its policy
   std::uint64_t substituted = 0;    // of these, replaced by its policy
   std::uint64_t retried = 0;        // calls for an item for which one had failed
+  std::uint64_t repeated = 0;       // in `out`: repeats of items for others that are missing
   std::uint64_t bytes = 0;          // in `out`: what was read, or written as pixels and elements
   std::chrono::nanoseconds busy{};  // inside its function, calls that have not returned included
   std::chrono::nanoseconds returned{};  // of busy, in calls that have returned
@@ -370,7 +371,7 @@ class stage_counters {
   unsigned inputs = 1;
   std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
-                             bytes = 0;
+                             repeated = 0, bytes = 0;
   std::atomic<std::uint64_t> allocated = 0;     // bytes of buffers
   std::atomic<std::uint64_t> most_at_once = 0;  // bytes that were allocated without waiting
   call_time busy;

@@ -6,7 +6,7 @@
 #include <lade/detail/common/require.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/lanes.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -52,7 +53,7 @@ async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
 
 // Passes on the rows; throws if they have ended because the paths wait for each other.
 template <class Row>
-async_generator<Row> deliver_rows(async_generator<Row> rows, owner<lane_stop>,
+async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
                                   std::shared_ptr<split_base> split) {
   while (auto* row = co_await rows.next()) co_yield *row;
   if (auto paths = split->stuck())
@@ -90,29 +91,23 @@ class tee_core {
                                            const std::tuple<pipeline<Out>...>& paths,
                                            const open_context& run,
                                            std::index_sequence<I...>) const {
-    owner stop(std::make_shared<lane_stop>(run));
+    owner stop(std::make_shared<paths_stop>(run));
     auto inside = run.until(stop->token()).in(nullptr);  // what waits here is not in flight
     auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
     split->watch(run, stop->source());
-    std::tuple<std::shared_ptr<lane<Out>>...> lanes;
+    std::tuple<std::optional<opened_path<Out>>...> opened;
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
-    ((std::get<last - I>(lanes) = open_lane(inside, split, last - I, std::get<last - I>(paths))),
-     ...);
+    (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
     auto& counters = run.add_stage(name_);
-    run.run->note_workers(counters, {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
+    run.run->stages().note_workers(counters,
+                                   {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
-    (std::get<I>(lanes)->start(counters, detail::split<T>::end_of(split, I)), ...);
+    (std::get<I>(opened)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
     auto origin = std::make_shared<lineage>();
     auto rows =
-        zip_opened(compare_origins(lane<Out>::deliver(std::get<I>(lanes)), I, origin, run)...);
+        zip_opened(compare_origins(std::move(*std::get<I>(opened)).deliver(), I, origin, run)...);
     return observe(deliver_rows(std::move(rows), std::move(stop), split), run, counters);
-  }
-
-  template <class Out>
-  static auto open_lane(const open_context& run, const std::shared_ptr<split_base>& split,
-                        std::size_t path, const pipeline<Out>& stages) {
-    return std::make_shared<lane<Out>>(run.in(split_base::path(split, path)), stages);
   }
 
   // Gives every item to all paths, as long as there is room before each.

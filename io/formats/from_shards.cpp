@@ -3,6 +3,8 @@
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/stages/spreading.hpp>
 
+#include <string>
+
 #include "shard_reading.hpp"
 
 namespace lade::detail {
@@ -38,7 +40,7 @@ static async_generator<sample> open_shards(const std::shared_ptr<const shard_lis
   auto& options = list->options();
   auto& counters = run.add_stage("from_shards", 0);
   if (options.shuffle) run.depends_on_epoch("from_shards");
-  run.run->progress().announce(options.shard.rank, options.shard.world);
+  run.progress().announce(options.shard.rank, options.shard.world);
   reading_ptr reading(new shard_reading(list, run));
   auto concurrency = run.concurrency.value_or(options.concurrency);
   open_input input(run.run);
@@ -52,7 +54,10 @@ namespace lade::io {
 
 pipeline<sample> from_shards(shards which, const from_shards_options& options) {
   auto list = std::make_shared<const lade::detail::shard_list>(std::move(which), options);
-  return lade::detail::make_pipeline<sample>(lade::detail::node_facts::source("from_shards"),
+  auto facts = lade::detail::node_facts::source("from_shards")
+                   .with("shards", std::to_string(options.shard.rank) + " of " +
+                                       std::to_string(options.shard.world));
+  return lade::detail::make_pipeline<sample>(std::move(facts),
                                              [list](const lade::detail::open_context& run) {
                                                return lade::detail::open_shards(list, run);
                                              });

@@ -48,15 +48,15 @@ std::uint64_t shard_positions::next() {
 shard_reading::shard_reading(std::shared_ptr<const shard_list> list, const open_context& run)
     : list_(std::move(list)),
       ahead_{.concurrency = list_->options().concurrency, .buffer = list_->options().buffer},
-      by_all_(run.run->progress().delivered_by_all()),
-      here_(run.run->progress().delivered_here()) {}
+      by_all_(run.progress().delivered_by_all()),
+      here_(run.progress().delivered_here()) {}
 
 async_generator<listed_shard> shard_reading::shards_left(counted_ptr<const shard_reading> self,
                                                          open_context run, stage_counters& counters,
                                                          open_input input) {
   try {
     auto& all = *self->list_;
-    run.run->progress().begin(all.how_dealt(run));
+    run.progress().begin(all.how_dealt(run));
     auto [rank, world, ignored] = all.options().shard;
     std::uint64_t turn = 0;
     for (std::uint64_t place = 0; place < all.size(); ++place) {
@@ -78,7 +78,7 @@ async_generator<listed_shard> shard_reading::shards_left(counted_ptr<const shard
 async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name<listed_shard>&,
                                              lineage, open_context run,
                                              stage_counters& counters) const {
-  if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
+  if (run.run->failures().is_behind()) co_await run.run->failures().room();
   auto& here = co_await this_context_reference();
   run = run.until(here.stop);
   shard_positions positions(shard.place, run);

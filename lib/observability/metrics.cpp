@@ -121,6 +121,7 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   count("skipped_total", "Failed items that were dropped.", stage.skipped);
   count("substituted_total", "Failed items that were replaced.", stage.substituted);
   count("retries_total", "Calls for an item for which one had failed.", stage.retried);
+  count("repeats_total", "Repeats of items for others that are missing.", stage.repeated);
   count("bytes_total", "Bytes of these items: read, or written.", stage.bytes);
   time("busy_seconds_total", "Time inside the function, of all workers, up to now.", stage.busy);
   time("cpu_seconds_total", "CPU time of calls that have returned, from samples.", stage.cpu);

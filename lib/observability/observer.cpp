@@ -74,7 +74,7 @@ void run_watch::look_for_stall() {
 }
 
 void run_watch::name_blocking(const activity::step& step) {
-  auto stage = run_->name_of(step.stage);
+  auto stage = run_->stages().name_of(step.stage);
   if (stage.empty() || std::ranges::find(named_, step.stage) != named_.end()) return;
   named_.push_back(step.stage);
   auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(step.lasted).count();

@@ -28,8 +28,8 @@ static std::string doing_of(const item_overview& item, clock::time_point at) {
 static std::string feeder_of(const stage_overview& now) {
   using enum stage_overview::feeding;
   switch (now.feeder) {
-    case waits_for_input: return "its feeder waits for the stage before";
-    case waits_for_room: return "its feeder waits for room";
+    case waits_for_input: return "its feeder is starved: it waits for the stage before";
+    case waits_for_room: return "its feeder is blocked: all slots are in use";
     case waits_for_memory: return "its feeder waits for memory";
     case over: return "its input has ended";
   }
@@ -44,8 +44,8 @@ static std::string line_of(const item_overview& item, clock::time_point at) {
 
 std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
                       clock::time_point at) {
-  if (!item) return printable(stage) + ": works in place, and is not called now\n";
-  return printable(stage) + ": works in place\n" + line_of(*item, at);
+  if (!item) return printable(stage) + ": runs inline, and is not called now\n";
+  return printable(stage) + ": runs inline\n" + line_of(*item, at);
 }
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {

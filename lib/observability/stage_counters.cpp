@@ -183,6 +183,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.inputs = inputs;
   now.substituted = substituted;
   now.retried = retried;
+  now.repeated = repeated;
   now.in = in;
   now.out = out;
   now.failed = failed;

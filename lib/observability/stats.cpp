@@ -50,6 +50,7 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.skipped -= earlier.skipped;
   stage.substituted -= earlier.substituted;
   stage.retried -= earlier.retried;
+  stage.repeated -= earlier.repeated;
   stage.bytes -= earlier.bytes;
   stage.busy -= earlier.busy;
   stage.returned -= earlier.returned;
@@ -150,7 +151,7 @@ static std::string slowest_lines(const stage_statistics& stage) {
 
 std::string table(const run_statistics& run, const table_options& options) {
   std::vector<table_row> rows{{"stage", "workers", "in", "out", "per s", "failed", "busy", "ready",
-                               "p50", "p99", "waits for input", "waits for room"}};
+                               "p50", "p99", "starved", "blocked"}};
   for (auto& stage : run.stages) rows.push_back(row_of(stage, run));
   auto text = detail::aligned(rows);
   if (options.slowest)
@@ -194,6 +195,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"skipped", std::to_string(stage.skipped)},
       {"substituted", std::to_string(stage.substituted)},
       {"retried", std::to_string(stage.retried)},
+      {"repeated", std::to_string(stage.repeated)},
       {"bytes", std::to_string(stage.bytes)},
       {"qps", detail::json_of(qps(stage, elapsed), 3)},
       {"readiness", ready ? detail::json_of(*ready, 4) : "null"},

@@ -87,7 +87,7 @@ static double use_of(const shared_work& work, const run_statistics& run) {
 
 static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
   if (stage.workers == 0)
-    return "it works in place, " + percent(utilisation(stage, run)) + " of the time";
+    return "it runs inline, busy " + percent(utilisation(stage, run)) + " of the time";
   std::string what = stage.on_reactor ? " task" : " worker";
   if (stage.workers > 1) what += "s";
   return std::to_string(stage.workers) + what + " busy " + percent(utilisation(stage, run)) +
@@ -98,8 +98,8 @@ static std::string workers_of(const stage_statistics& stage, const run_statistic
 // those.
 static bool has_paths(const stage_statistics& stage) { return stage.gathers && stage.inputs == 1; }
 
-// The stage before `limiting`, behind the same source and in no path, that has workers of its own
-// and waits for room the most.
+// The stage before `limiting`, behind the same source and in no path, that has workers and is
+// blocked on output the most.
 static const stage_statistics* held_back_by(const stage_statistics& limiting,
                                             const run_statistics& run) {
   const stage_statistics* most = nullptr;
@@ -159,11 +159,11 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
   auto how = pace_of(stage.cpu, stage.preempted, returned_on_threads(stage));
   const bool pauses = utilisation(stage, run) < busy_share;  // for the rest of its occupation
   auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
-  text += pauses ? ", and pausing before other attempts " + percent(paused_share(stage, run))
+  text += pauses ? ", and pausing between attempts " + percent(paused_share(stage, run))
                  : time_in_words(stage, how);
   auto* waiting = held_back_by(stage, run);
   if (waiting)
-    text += "; " + waiting->name + " waits for room " +
+    text += "; " + waiting->name + " is blocked on output " +
             percent(share(waiting->output_wait, run.elapsed)) + " of the time";
   if (pauses)
     return text + ": raise the concurrency of " + stage.name + ", or have fewer of its calls fail.";
@@ -235,13 +235,12 @@ static const stage_statistics* held_up_by_slow_items(const run_statistics& run) 
 
 static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
   auto slow = slow_items_of(stage);
-  return "Slow items hold up " + stage.name + ": one in " +
+  return "Slow items block " + stage.name + ": one in " +
          std::to_string(stage.durations.total() / slow.count) + " takes " + short_time(slow.least) +
-         " or more, half of them " + short_time(stage.p50) + " at most; " +
+         " or more, the median " + short_time(stage.p50) + ". The next stage waits for one " +
          percent(share(stage.starving, run.elapsed)) +
-         " of the time the next stage waits for one while finished ones wait behind it: raise the "
-         "buffer of " +
-         stage.name + ", or have it give items as they finish (item_order::completion).";
+         " of the time, while finished items are queued behind it: raise the buffer of " +
+         stage.name + ", or yield items as they finish (item_order::completion).";
 }
 
 // How long a stage waited for memory while the next one waited for it. What reads ahead waits for
@@ -320,34 +319,39 @@ static std::vector<stage_gap> gaps_of(const run_statistics& run) {
   return gaps;
 }
 
-static std::string listed(const std::vector<std::string>& names, const std::string& between) {
+static std::string listed(const std::vector<std::string>& names) {
   std::string text;
-  for (auto& each : names) text += (text.empty() ? "" : between) + each;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
   return text;
 }
 
-static std::string place_of(const stage_gap& gap) {
-  auto behind = gap.behind ? gap.behind->name : "the consumer";
-  if (gap.before.empty()) return "before " + behind;
-  std::vector<std::string> before;
-  for (auto* each : gap.before) before.push_back(each->name);
-  if (!gap.behind) return "behind " + listed(before, " and ");
-  return "between " + listed(before, ", ") + " and " + behind;
+static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
+  const bool several = gap.names.size() > 1;
+  auto text = gap.names.empty() ? "The input of " + gap.behind->name : listed(gap.names);
+  auto waited = gap.behind ? gap.behind->input_wait : run.sink_wait;
+  text += std::string(several ? " are" : " is") +
+          " the bottleneck: no stage with workers is busy, " + "and " +
+          (gap.behind ? gap.behind->name + " is starved " : "the consumer waits ") +
+          percent(share(waited, run.elapsed)) + " of the time.";
+  if (gap.has_source || gap.before.empty() || gap.in_paths) return text;
+  return text + (several ? " They run" : " It runs") +
+         " on one thread: move the work into a map with concurrency.";
 }
 
-static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
-  auto names = gap.names.empty() ? "" : " (" + listed(gap.names, ", ") + ")";
-  auto waited = gap.behind ? gap.behind->input_wait : run.sink_wait;
-  auto text = "What comes " + place_of(gap) + names + " is the bottleneck: " +
-              (gap.behind ? gap.behind->name + " waits for input " : "the consumer waits ") +
-              percent(share(waited, run.elapsed)) + " of the time, and no stage is busy.";
-  if (gap.has_source || gap.before.empty() || gap.in_paths) return text;
-  return text + " It runs on one thread: give it to a map with concurrency.";
+// Of the gaps in which something runs.
+static const stage_gap* widest(const std::vector<stage_gap>& gaps) {
+  const stage_gap* result = nullptr;
+  for (auto& gap : gaps) {
+    if (gap.names.empty() && (!gap.behind || !gap.before.empty())) continue;
+    if (!result || gap.time > result->time) result = &gap;
+  }
+  return result;
 }
 
 static std::string limited_by_none_alone(const stage_statistics* busiest,
                                          const run_statistics& run) {
-  auto text = "Nothing limits the run alone: the consumer waits " +
+  auto text = "No stage limits the run by itself: the consumer waits " +
               percent(share(run.sink_wait, run.elapsed)) +
               " of the time, finished items wait for it " +
               percent(share(run.sink_blocked, run.elapsed));
@@ -362,7 +366,7 @@ static std::string judge(const run_statistics& run) {
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
   auto memory = memory_limit(run);
   if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
-    return "Memory is the bottleneck: for want of it nothing was begun " + percent(memory) +
+    return "Memory is the bottleneck: stages waited for the budget " + percent(memory) +
            " of the time, and the consumer waited " + percent(share(run.sink_wait, run.elapsed)) +
            ": raise memory_bytes.";
   auto* stage = busiest(run);
@@ -376,15 +380,15 @@ static std::string judge(const run_statistics& run) {
   auto gaps = gaps_of(run);
   if (std::ranges::none_of(run.stages, &stage_statistics::workers))
     return "The run has no concurrent stages: its speed is that of its functions on one thread.";
-  auto widest = std::ranges::max_element(gaps, {}, &stage_gap::time);
-  if (share(widest->time, run.elapsed) > 0.4) return limited_by_gap(*widest, run);
+  auto* gap = widest(gaps);
+  if (gap && share(gap->time, run.elapsed) > 0.4) return limited_by_gap(*gap, run);
   return limited_by_none_alone(stage, run);
 }
 
 std::string verdict(const run_statistics& run) {
   constexpr nanoseconds least = std::chrono::milliseconds(100);
   if (run.elapsed < least)
-    return "Too short to judge: " + short_time(run.elapsed) + " are mostly the beginning of a run.";
+    return "Too short to judge: a run of " + short_time(run.elapsed) + " is mostly start-up.";
   auto shown = run;
   for (auto& stage : shown.stages) stage.name = printable(stage.name);
   return (run.delivered == 0 ? "Nothing was delivered. " : "") + judge(shown);

@@ -54,6 +54,11 @@ static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
       step);
 }
 
+std::string_view remainder_name(remainder how) noexcept {
+  constexpr std::string_view names[] = {"drop", "pad", "wrap", "keep"};
+  return names[static_cast<std::size_t>(how)];
+}
+
 static std::string hexadecimal(std::uint64_t number) {
   char digits[16];
   return {digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr};

@@ -45,7 +45,10 @@ class merger {
     for (auto& positions : own_of_all()) result.delivered.add(positions);
     result.own = {};
     result.world = 1;
-    if (ranks_.size() > 1) result.chosen = {};  // those of each rank are of its own items
+    if (ranks_.size() > 1) {  // those of each rank are of its own items
+      result.chosen = {};
+      result.steps_repeated = 0;
+    }
     for (auto& source : result.sources) {
       source.first = 0;
       source.since = {};
@@ -93,6 +96,8 @@ class merger {
                                     &state::source::order),
                  "the order of the source");
     require_same(each.world == first.world, "the number of ranks");
+    require_same(each.steps == first.steps, "the number of steps");
+    require_same(each.steps_taken == first.steps_taken, "how many steps they have taken");
     require_same(each.delivered == first.delivered, "what they began with");
     if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");
     if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");

@@ -136,6 +136,11 @@ node_facts node_facts::pairing() && {
   return std::move(*this);
 }
 
+node_facts node_facts::counting_steps() && {
+  counts_steps_ = true;
+  return std::move(*this);
+}
+
 node_facts node_facts::joining() && {
   joins_ = true;
   return std::move(*this);

@@ -58,11 +58,14 @@ open_context open_context::in(std::shared_ptr<const path_place> opened) const {
   return result;
 }
 
-void open_context::refuse_state(const std::string& why) const { run->plan().refuse(*at, why); }
+void open_context::refuse_state(const std::string& why) const {
+  progress().refuse(why);
+  plan::note_indivisible(*at);
+}
 
 stage_counters& open_context::add_stage(std::string name, std::size_t inputs) const {
-  auto& counters = run->add_stage(std::move(name), at->key(), inputs);
-  if (!at->groups.empty()) run->note_groups(counters, at->groups);
+  auto& counters = run->stages().add(std::move(name), at->key(), inputs);
+  if (!at->groups.empty()) run->stages().note_groups(counters, at->groups);
   return counters;
 }
 
@@ -96,7 +99,7 @@ void require_own_position(std::uint64_t place, const open_context& run) {
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,
                         const open_context& run) {
-  auto& progress = run.run->progress();
+  auto& progress = run.progress();
   const auto begin = run.pass->first;
   auto texts = texts_of(steps);
   auto part = part_of(steps);
@@ -120,7 +123,7 @@ void open_context::throw_if_stopped(std::string_view doing) const {
 std::exception_ptr open_context::failure(stage_counters& counters, const failure_policy& policy,
                                          std::string item, const lineage& origin) const {
   if (stop.stop_requested()) return std::current_exception();
-  return run->fail(counters, policy, std::move(item), origin);
+  return run->failures().fail(counters, policy, std::move(item), origin);
 }
 
 }  // namespace lade::detail

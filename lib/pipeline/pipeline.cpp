@@ -46,7 +46,7 @@ static generator visit_stage(generator items, std::shared_ptr<run_state> run, st
 
 static generator with_hooks(generator items, const open_context& run) {
   if (!run.run->options().hooks) return items;
-  auto name = run.run->name_of(run.at->key());
+  auto name = run.run->stages().name_of(run.at->key());
   return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
 }
 
@@ -89,7 +89,8 @@ generator node_base::open_profiled(const open_context& run) const {
     if (!profiling.feeds_trial(*run.at)) return items;
     return make_all(std::move(items), counted_ptr(this), run);
   }
-  auto name = run.path ? std::string() : run.run->name_of(run.at->key());  // paths are parts
+  auto name =
+      run.path ? std::string() : run.run->stages().name_of(run.at->key());  // paths are parts
   if (!name.empty()) profiling.add({counted_ptr(this), std::move(name)});
   return items;
 }

@@ -75,6 +75,7 @@ planned_rules plan::rules_before(planned_node& place) {
              "items made of batches are taken apart whose size() does not count members, or "
              "that have no size(): a batch of other members would not be known");
   }
+  if (facts.counts_steps_) require_last(place);
   if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);
   apply_effect(place, rules);
   if (facts.pairs_) rules.keeps_batches_whole = true;
@@ -84,6 +85,13 @@ planned_rules plan::rules_before(planned_node& place) {
     rules.mixes_parts = nullptr;  // what is behind does not matter to those before
   }
   return rules;
+}
+
+void plan::require_last(const planned_node& place) {
+  const auto& name = place.node->facts().effect_name_;
+  if (const auto* mixes = place.rules.mixes_parts) refuse(place, name + " is before " + *mixes);
+  if (place.rules.parts_behind || place.rules.in_path)
+    refuse(place, name + " is not the last stage: its steps are not those of the consumer");
 }
 
 void plan::apply_effect(const planned_node& place, planned_rules& rules) {
@@ -134,8 +142,12 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
   return before;
 }
 
-void plan::refuse(const planned_node& place, const std::string& why) const {
+void plan::refuse(const planned_node& place, const std::string& why) {
   progress_.refuse(why);
+  note_indivisible(place);
+}
+
+void plan::note_indivisible(const planned_node& place) noexcept {
   if (place.rules.cache) place.rules.cache->indivisible = true;
 }
 

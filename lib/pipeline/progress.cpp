@@ -272,6 +272,18 @@ void progress::expect_rule(std::string stage) {
   consuming_.push_back(std::move(stage));
 }
 
+steps_before progress::begin_steps(std::uint64_t count) {
+  std::lock_guard lock(mutex_);
+  if (steps_ > 0) refuse_locked("there is more than one equal_steps");
+  if (from_ && from_->steps > 0 && from_->steps != count)
+    throw_unlike("it is of an epoch of " + std::to_string(from_->steps) + " steps, this one has " +
+                 std::to_string(count) +
+                 ": keep the global batch size, or tell equal_steps the number of steps");
+  steps_ = count;
+  if (from_) steps_taken_ = {from_->steps_taken, from_->steps_repeated};
+  return steps_taken_;
+}
+
 choice_log progress::choosing(const std::string& what) {
   std::lock_guard lock(mutex_);
   if (!refusal_.empty()) return {*this, ~std::size_t{0}};
@@ -325,6 +337,13 @@ void progress::note(const lineage& origin) {
 }
 
 void progress::note_locked(const lineage& origin) {
+  if (steps_ > 0) {
+    ++steps_taken_.taken;
+    if (origin.empty()) {
+      ++steps_taken_.repeated;
+      return;
+    }
+  }
   if (origin.empty()) refuse_locked("items come from no position of the source");
   if (!refusal_.empty()) return;
   if (!in_parts_ || origin.part() == 0) {
@@ -410,6 +429,9 @@ state progress::now() const {
   result.open = open_;
   result.parts = parts_;
   result.open_size = open_size_;
+  result.steps = steps_;
+  result.steps_taken = steps_taken_.taken;
+  result.steps_repeated = steps_taken_.repeated;
   result.rank = sources_.begin()->second.how.rank;
   result.world = sources_.begin()->second.how.world;
   std::erase_if(result.sources, [&](auto& each) {  // the others have not begun yet

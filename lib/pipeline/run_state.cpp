@@ -36,16 +36,18 @@ run_state::run_state(lade::runtime& where, const run_options& options, scope& ch
                 options_.other_data),
       profiling_(profiling),
       arrows_(options_.trace),
-      children_(children) {
-  require_run(options_);
+      children_(children),
+      failures_((require_run(options_), options_), stages_, children) {
+  unsaved_.refuse("its items are repeats");
   auto& pool = runtime_.pool();
   auto automatic_threads = cpus_to_use(options_.tune, pool.size());
   if (automatic_threads < pool.size())
     automatic_share_ = std::make_shared<pool_share>(pool, automatic_threads);
-  if (options_.failure_log.empty()) return;
-  failure_log_.open(options_.failure_log, std::ios::app);
-  if (!failure_log_) raise(errno, "open " + options_.failure_log);
 }
+
+run_state::~run_state() = default;
+
+void run_state::lacks_memory_to_take() { raise(ENOMEM, "take an item of a run"); }
 
 context run_state::surroundings(std::stop_token stop) noexcept {
   context result;
@@ -78,35 +80,6 @@ void run_state::end() noexcept {
   over.request_stop();
 }
 
-stage_counters& run_state::add_stage(std::string name, const stage_key& stage, std::size_t inputs) {
-  std::lock_guard lock(mutex_);
-  auto known = opened_.find(stage);
-  if (known != opened_.end()) return *known->second;
-  auto& namesakes = namesakes_[name];
-  if (!namesakes) namesakes = std::make_shared<std::atomic<unsigned>>(0);
-  auto& added =
-      stages_.emplace_back(std::move(name), static_cast<unsigned>(stages_.size() + 1), namesakes);
-  added.inputs = static_cast<unsigned>(inputs);
-  opened_.emplace(stage, &added);
-  if (*namesakes == 1) return added;
-  tuned_->rename([this](const stage_key& key) {
-    auto tuned = opened_.find(key);
-    return tuned == opened_.end() ? std::string() : tuned->second->name();
-  });
-  return added;
-}
-
-void run_state::note_workers(stage_counters& stage, const stage_workers& staff) {
-  std::lock_guard lock(mutex_);
-  stage.staff = staff;
-  stage.workers = staff.workers;
-}
-
-void run_state::note_groups(stage_counters& stage, std::string groups) {
-  std::lock_guard lock(mutex_);
-  stage.groups = std::move(groups);
-}
-
 void run_state::note_epoch_dependent(const void* step, std::string_view name,
                                      std::optional<std::uint64_t> seed) {
   std::lock_guard lock(mutex_);
@@ -121,7 +94,9 @@ std::vector<run_state::epoch_chooser> run_state::epoch_dependent() const {
 
 bool run_state::begins_background(const void* work) {
   std::lock_guard lock(mutex_);
-  return background_.insert(work).second;
+  if (std::ranges::find(background_, work) != background_.end()) return false;
+  background_.push_back(work);
+  return true;
 }
 
 void run_state::warn(const std::string& text) const {
@@ -152,45 +127,8 @@ void run_state::start(std::shared_ptr<const void> stage, const context& surround
   children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
 }
 
-std::string run_state::name_of(std::uint64_t stage_number) const {
-  std::lock_guard lock(mutex_);
-  for (auto& each : stages_)
-    if (each.number == stage_number) return each.name();
-  return {};
-}
-
-std::string run_state::name_of(const stage_key& stage) const {
-  std::lock_guard lock(mutex_);
-  auto known = opened_.find(stage);
-  return known == opened_.end() ? std::string() : known->second->name();
-}
-
-std::vector<std::string> run_state::stage_names() const {
-  std::lock_guard lock(mutex_);
-  std::vector<std::string> names;
-  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)
-    names.push_back(stage->groups.empty() ? stage->given_name()
-                                          : stage->given_name() + ' ' + stage->groups);
-  return names;
-}
-
 bool run_state::short_of_memory(std::uint64_t items) const {
-  std::uint64_t bytes = 0;
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& stage : stages_) bytes += stage.allocated.load(std::memory_order_relaxed);
-  }
-  return runtime_.memory().would_wait(bytes / items);
-}
-
-void run_state::watch(const overviewed& stage) {
-  std::lock_guard lock(mutex_);
-  watched_.push_back(&stage);
-}
-
-void run_state::unwatch(const overviewed& stage) noexcept {
-  std::lock_guard lock(mutex_);
-  std::erase(watched_, &stage);
+  return runtime_.memory().would_wait(stages_.allocated_bytes() / items);
 }
 
 std::string run_state::overview() const {
@@ -198,11 +136,7 @@ std::string run_state::overview() const {
   auto now = statistics();
   auto text = table(now) + verdict(now) + "\nMemory: " + std::to_string(memory.used_bytes) +
               " of " + std::to_string(memory.limit_bytes) + " bytes are in use.\n";
-  std::lock_guard lock(mutex_);
-  auto at = clock::now();
-  for (auto stage = watched_.rbegin(); stage != watched_.rend(); ++stage)
-    text += (*stage)->overview(at);
-  return text;
+  return text + stages_.overviews(clock::now());
 }
 
 lade::state run_state::state() const {
@@ -224,11 +158,10 @@ run_statistics run_state::statistics() const {
   result.sink_waits = sink.starving.ended();
   result.delivered = sink.out;
   auto first = first_item_.load(std::memory_order_relaxed);
+  result.stages = stages_.statistics(now);
   std::lock_guard lock(mutex_);
   result.elapsed = now - started_;
   if (first != clock::time_point()) result.first_item = first - started_;
-  for (auto stage = stages_.rbegin(); stage != stages_.rend(); ++stage)  // added from the sink on
-    result.stages.push_back(stage->snapshot(now));
   return result;
 }
 

@@ -57,7 +57,7 @@ static std::string json_of(const std::vector<state::choices>& chosen) {
 }
 
 std::string to_json(const state& saved) {
-  const std::pair<const char*, std::string> members[] = {
+  std::vector<std::pair<const char*, std::string>> members = {
       {"lade_state", std::to_string(state_version)},
       {"epoch", std::to_string(saved.epoch)},
       {"seed", std::to_string(saved.seed)},
@@ -72,6 +72,10 @@ std::string to_json(const state& saved) {
       {"parts", std::to_string(saved.parts)},
       {"open_size", std::to_string(saved.open_size)},
   };
+  if (saved.steps > 0)
+    members.insert(members.end(), {{"steps", std::to_string(saved.steps)},
+                                   {"steps_taken", std::to_string(saved.steps_taken)},
+                                   {"steps_repeated", std::to_string(saved.steps_repeated)}});
   return detail::json_object(members);
 }
 
@@ -98,6 +102,8 @@ void require_possible(const state& saved, std::string_view doing) {
   require_positions(saved.own, doing);
   require_positions(saved.open, doing);
   require_position(saved.parts, doing);
+  if (saved.steps_taken > saved.steps || saved.steps_repeated > saved.steps_taken)
+    throw error(errc::invalid_argument, doing, "it has taken more steps than there are");
   for (auto& source : saved.sources) {
     require_position(source.begin, doing);
     require_position(source.first, doing);
@@ -128,6 +134,9 @@ class state_reader {
                                 {"open", &result.open},
                                 {"parts", &result.parts},
                                 {"open_size", &result.open_size},
+                                {"steps", &result.steps},
+                                {"steps_taken", &result.steps_taken},
+                                {"steps_repeated", &result.steps_repeated},
                             });
     skip_space();
     if (at_ != text_.size()) fail("more text than a state");

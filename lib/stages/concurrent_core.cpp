@@ -54,7 +54,7 @@ concurrent_core::concurrent_core(const open_context& run, stage_counters& counte
   if (options.on_reactor)
     for (std::size_t i = 0; i < options.workers; ++i)
       worker_contexts_[i].home = &run_->runtime().reactor(i);
-  run_->note_workers(counters, staff);
+  run_->stages().note_workers(counters, staff);
   if (options_.shares_cpus)
     run_->tuned().list(run.at->key(), {counters.name(), options_.workers, options_.buffer});
   registered_.emplace(*this, run.at->key());
@@ -62,14 +62,14 @@ concurrent_core::concurrent_core(const open_context& run, stage_counters& counte
 
 concurrent_core::registration::registration(concurrent_core& stage, const stage_key& key)
     : stage_(stage) {
-  stage_.run_->watch(*this);
+  stage_.run_->stages().watch(*this);
   if (!stage_.options_.tuned_by) return;
   stage_.run_->tuned().open(*this, key, stage_.counters_, *stage_.options_.tuned_by);
   begin_tuning(stage_.run_);
 }
 
 concurrent_core::registration::~registration() {
-  stage_.run_->unwatch(*this);
+  stage_.run_->stages().unwatch(*this);
   if (stage_.options_.tuned_by) stage_.run_->tuned().close(*this);
 }
 
@@ -194,7 +194,7 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
       taken = co_await self.ring_.take_filled(done, *home);
     if (taken == slot_ring::none) break;
     if (log.had_its_turn()) co_await give_way(*home);
-    if (self.run_->is_behind_with_failures()) co_await self.run_->room_for_failures();
+    if (self.run_->failures().is_behind()) co_await self.run_->failures().room();
     auto& slot = self.slots_[taken];
     slot.failure = failure;
     surroundings.claim->set_item(taken);
@@ -236,7 +236,7 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   try {
     return begin_calls();
   } catch (...) {
-    failure = run_->fail(counters_, {on_error::fail}, {}, {});
+    failure = run_->failures().fail(counters_, {on_error::fail}, {}, {});
     return nullptr;
   }
 }
@@ -312,10 +312,11 @@ std::optional<clock::duration> concurrent_core::failed(std::size_t slot, std::st
   try {
     substitute(slot);
   } catch (...) {  // is the failure of the item, instead of the one before
-    item.failure = run_->fail(counters_, {on_error::fail}, std::move(name), item.origin, attempt);
+    item.failure =
+        run_->failures().fail(counters_, {on_error::fail}, std::move(name), item.origin, attempt);
     return std::nullopt;
   }
-  item.failure = run_->fail(counters_, policy, std::move(name), item.origin, attempt);
+  item.failure = run_->failures().fail(counters_, policy, std::move(name), item.origin, attempt);
   return std::nullopt;
 }
 

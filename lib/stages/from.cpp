@@ -10,6 +10,8 @@ node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> i
     if (part.world > 1)
       facts = std::move(facts).with(
           "shard", std::to_string(part.rank) + " of " + std::to_string(part.world));
+    if (part.world > 1 && part.remainder != remainder::drop)
+      facts = std::move(facts).with("remainder", remainder_name(part.remainder));
     for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
   }
   return std::move(facts).refusing_state(why_inexact(steps));

@@ -7,10 +7,10 @@ namespace lade::detail {
 
 watched_call::watched_call(std::shared_ptr<run_state> run, const stage_counters& stage)
     : run_(std::move(run)), stage_(stage) {
-  run_->watch(*this);
+  run_->stages().watch(*this);
 }
 
-watched_call::~watched_call() { run_->unwatch(*this); }
+watched_call::~watched_call() { run_->stages().unwatch(*this); }
 
 void watched_call::begin(std::string item, const lineage& origin) {
   std::lock_guard lock(mutex_);

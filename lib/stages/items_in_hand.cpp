@@ -180,7 +180,7 @@ std::size_t concurrent_core::items_in_hand::take_waiting() {
 bool concurrent_core::items_in_hand::may_take_more() const {
   constexpr std::chrono::milliseconds turn{5};
   if (!takes_more_ || surroundings_.stop.stop_requested()) return false;
-  if (stage_.run_->is_behind_with_failures()) return false;
+  if (stage_.run_->failures().is_behind()) return false;
   return clock::now() - began_ < turn || !surroundings_.home->has_nearer(surroundings_.distance);
 }
 

@@ -35,12 +35,14 @@ static void require_both_or_none(const char* rank, const char* world) {
 
 detail::node_facts detail::shard_facts(node_ptr in, const shard_step& step) {
   auto size = size_behind({step}, in->facts().size());
-  return node_facts::behind(std::move(in), "shard")
-      .uncounted()
-      .with("rank", step.rank)
-      .with("world", step.world)
-      .refusing_state("shard counts the items of a stage: put it at the source")
-      .yielding(cardinality::at_most_one, size);
+  auto facts = node_facts::behind(std::move(in), "shard")
+                   .uncounted()
+                   .with("rank", step.rank)
+                   .with("world", step.world)
+                   .refusing_state("shard counts the items of a stage: put it at the source")
+                   .yielding(cardinality::at_most_one, size);
+  if (step.world == 1 || step.remainder == remainder::drop) return facts;
+  return std::move(facts).with("remainder", remainder_name(step.remainder));
 }
 
 shard_options rank_from_environment() {

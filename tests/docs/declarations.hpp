@@ -282,6 +282,9 @@ std::vector<double> zeros();
 void all_reduce(std::vector<double>& sums);
 void update(const std::vector<double>& sums);
 std::vector<std::string> gather(const std::string& text);
+inline auto& batches = *static_cast<lade::pipeline<lade::sample_batch>*>(nullptr);
+void step(const lade::sample_batch& batch, double weight);
+bool any_of_all_ranks(bool here);
 }  // namespace page_sharding_across_ranks
 
 namespace page_inference_server {

@@ -215,7 +215,7 @@ TEST(Stall, NamesTheItemThatAStageInPlaceHangsAt) {
   auto hangs = [](auto make) {
     test::gate gate;
     EXPECT_THAT(stall_of(from(up_to(2)) | make(gate), gate),
-                HasSubstr("\nhang: works in place\n  item 0 (0) has been worked on for "));
+                HasSubstr("\nhang: runs inline\n  item 0 (0) has been worked on for "));
   };
   hangs([](test::gate& gate) {
     return map([&](int i) { return gate.pass(), i; }, {.concurrency = 1, .name = "hang"});
@@ -234,7 +234,7 @@ TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
   auto hang = [&](int i) { return gate.pass(), i; };
   auto fine = map([](int i) { return i; }, {.concurrency = 1, .name = "fine"});
   EXPECT_THAT(stall_of(from(up_to(2)) | fine | map(hang, {.name = "hang"}) | fine, gate),
-              HasSubstr("\nfine (2): works in place, and is not called now\n"));
+              HasSubstr("\nfine (2): runs inline, and is not called now\n"));
 }
 
 TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {

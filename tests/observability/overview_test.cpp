@@ -45,18 +45,19 @@ TEST(StageOverview, SaysWhatTheFeederWaitsFor) {
     stage.feeder = feeder;
     return to_string("x", stage, {});
   };
-  EXPECT_THAT(text(waits_for_input), HasSubstr("its feeder waits for the stage before"));
-  EXPECT_THAT(text(waits_for_room), HasSubstr("its feeder waits for room"));
+  EXPECT_THAT(text(waits_for_input),
+              HasSubstr("its feeder is starved: it waits for the stage before"));
+  EXPECT_THAT(text(waits_for_room), HasSubstr("its feeder is blocked: all slots are in use"));
   EXPECT_THAT(text(over), HasSubstr("its input has ended, the next stage does not wait\n"));
 }
 
 TEST(StageOverview, OfAStageInPlaceHasTheItemThatItIsCalledFor) {
   clock::time_point now(100s);
-  EXPECT_EQ(to_string("x", std::nullopt, now), "x: works in place, and is not called now\n");
+  EXPECT_EQ(to_string("x", std::nullopt, now), "x: runs inline, and is not called now\n");
   auto called_for = item(3, item_overview::doing::works);
   called_for.since = now - 5s;
   EXPECT_EQ(to_string("x", called_for, now),
-            "x: works in place\n  item 3 has been worked on for 5.0 s\n");
+            "x: runs inline\n  item 3 has been worked on for 5.0 s\n");
 }
 
 TEST(StageOverview, LeavesOutAllButTheFirst) {

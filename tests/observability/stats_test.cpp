@@ -93,8 +93,8 @@ TEST(Verdict, NamesTheBusyStageAndWhomItHoldsBack) {
   auto waiting = reader(20s);
   waiting.output_wait = 8s;
   EXPECT_EQ(verdict(run_of({waiting, decoder(77600ms)})),
-            "decode_image is the bottleneck: 8 workers busy 97 % of the time; read waits for room "
-            "80 % of the time: raise threads, not the concurrency of read.");
+            "decode_image is the bottleneck: 8 workers busy 97 % of the time; read is blocked on "
+            "output 80 % of the time: raise threads, not the concurrency of read.");
 }
 
 TEST(Verdict, ABudgetForOneItemAtATimeIsNamed) {
@@ -102,7 +102,7 @@ TEST(Verdict, ABudgetForOneItemAtATimeIsNamed) {
   run.memory_wait = 5s;
   run.sink_wait = 4s;
   EXPECT_EQ(verdict(run),
-            "Memory is the bottleneck: for want of it nothing was begun 50 % of the time, and the "
+            "Memory is the bottleneck: stages waited for the budget 50 % of the time, and the "
             "consumer waited 40 %: raise memory_bytes.");
 }
 
@@ -173,7 +173,8 @@ TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
   auto waiting = reader(2s);
   waiting.input_wait = 9s;
   EXPECT_THAT(verdict(run_of({waiting, decoder(3s)})),
-              StartsWith("What comes before read is the bottleneck"));
+              StartsWith("The input of read is the bottleneck: no stage with workers is busy, and "
+                         "read is starved 90 % of the time."));
 }
 
 TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
@@ -181,8 +182,9 @@ TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
   waiting.memory_wait = 8s;
   auto run = run_of({waiting, decoder(30s)});
   run.sink_wait = 4s;
-  EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck: for want of it nothing was begun "
-                                       "80 % of the time"));
+  EXPECT_THAT(verdict(run),
+              StartsWith("Memory is the bottleneck: stages waited for the budget 80 % of "
+                         "the time"));
 }
 
 // Tasks are busy while they wait for memory.
@@ -217,7 +219,7 @@ TEST(Verdict, NamesTheStageWhoseWorkersPauseBeforeOtherAttempts) {
   auto run = run_of({fetch, decoder(1s)});
   run.sink_wait = 9s;
   EXPECT_EQ(verdict(run),
-            "read is the bottleneck: 64 tasks busy 1 % of the time, and pausing before other "
+            "read is the bottleneck: 64 tasks busy 1 % of the time, and pausing between "
             "attempts 97 %: raise the concurrency of read, or have fewer of its calls fail.");
 }
 
@@ -226,14 +228,13 @@ TEST(Verdict, PausesAreNotTakenForWorkOfTheCpus) {
   half.paused = 36s;
   auto run = run_of({half});
   run.cpus = 8;
-  EXPECT_EQ(
-      verdict(run),
-      "decode_image is the bottleneck: 8 workers busy 50 % of the time, and pausing before "
-      "other attempts 45 %: raise the concurrency of decode_image, or have fewer of its calls "
-      "fail.");
+  EXPECT_EQ(verdict(run),
+            "decode_image is the bottleneck: 8 workers busy 50 % of the time, and pausing between "
+            "attempts 45 %: raise the concurrency of decode_image, or have fewer of its calls "
+            "fail.");
   run.stages[0].busy = run.stages[0].returned = 0s;
   run.stages[0].paused = 79s;
-  EXPECT_THAT(verdict(run), HasSubstr("pausing before other attempts 99 %"));
+  EXPECT_THAT(verdict(run), HasSubstr("pausing between attempts 99 %"));
 }
 
 TEST(Verdict, OfCallsThatHaveNotReturnedNothingIsKnown) {
@@ -264,7 +265,7 @@ TEST(Verdict, HowWorkersSpendTheirTimeStandsBesideThem) {
   EXPECT_THAT(
       verdict(run_of({before, stage})),
       StartsWith("decode_image is the bottleneck: 8 workers busy 97 % of the time, of which "
-                 "they compute 5 %; read waits for room 85 % of the time: have"));
+                 "they compute 5 %; read is blocked on output 85 % of the time: have"));
 }
 
 TEST(Verdict, ThreadsThatArePreemptedAreNotToldToAwait) {
@@ -301,13 +302,13 @@ TEST(Verdict, AFlatMapThatAwaitsWantsMoreConcurrency) {
   auto in_place = awaiting(9500ms);
   in_place.workers = 0;
   EXPECT_EQ(verdict(run_of({in_place})),
-            "expand is the bottleneck: it works in place, 95 % of the time, of which it awaits "
+            "expand is the bottleneck: it runs inline, busy 95 % of the time, of which it awaits "
             "90 %: raise the concurrency of expand.");
 }
 
 TEST(Verdict, WhatIsAwaitedIsNoUseOfThePool) {
   EXPECT_THAT(verdict(run_of({awaiting(45s), decoder(33s)})),
-              StartsWith("Nothing limits the run alone"));
+              StartsWith("No stage limits the run by itself"));
 }
 
 TEST(Verdict, APoolThatWaitsIsToldToAwait) {
@@ -334,16 +335,15 @@ static stage_statistics uneven(int fast, int slow) {
 TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
   EXPECT_EQ(
       verdict(run_of({uneven(9'900, 100)})),
-      "Slow items hold up decode_image: one in 100 takes 122 ms or more, half of them 1.02 ms "
-      "at most; 70 % of the time the next stage waits for one while finished ones wait "
-      "behind it: raise the buffer of decode_image, or have it give items as they finish "
-      "(item_order::completion).");
+      "Slow items block decode_image: one in 100 takes 122 ms or more, the median 1.02 ms. The "
+      "next stage waits for one 70 % of the time, while finished items are queued behind it: raise "
+      "the buffer of decode_image, or yield items as they finish (item_order::completion).");
 }
 
 TEST(Verdict, SlowItemsAreFoundHoweverFewOrMany) {
   for (int among : {20, 50, 100, 101, 300})
     EXPECT_THAT(verdict(run_of({uneven(50 * (among - 1), 50)})),
-                StartsWith("Slow items hold up decode_image: one in " + std::to_string(among)));
+                StartsWith("Slow items block decode_image: one in " + std::to_string(among)));
 }
 
 TEST(Verdict, SlowItemsThatTakeLittleTimeTogetherAreNotTheReason) {
@@ -368,9 +368,8 @@ TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
   auto run = run_of({first, filter, second});
   run.sink_wait = 9s;
   EXPECT_EQ(verdict(run),
-            "What comes between decode_image and augment (filter) is the bottleneck: augment waits "
-            "for input 95 % of the time, and no stage is busy. It runs on one thread: give it to a "
-            "map with concurrency.");
+            "filter is the bottleneck: no stage with workers is busy, and augment is starved 95 % "
+            "of the time. It runs on one thread: move the work into a map with concurrency.");
 }
 
 // Two branches of a source and a map; the first waits for its source.
@@ -389,8 +388,8 @@ TEST(Verdict, NamesTheSourceOfTheBranchThatWaitsForIt) {
   auto stages = slow_and_quick_branch();
   stages.push_back(in_place("merge", 2));
   auto told =
-      "What comes before slow (source) is the bottleneck: slow waits for input 95 % of the time, "
-      "and no stage is busy.";
+      "source is the bottleneck: no stage with workers is busy, and slow is starved 95 % of the "
+      "time.";
   auto run = run_of(stages);
   run.sink_wait = 9s;
   EXPECT_EQ(verdict(run), told);
@@ -405,9 +404,8 @@ TEST(Verdict, NamesWhatIsBehindSeveralBranches) {
   auto run = run_of(stages);
   run.sink_wait = 9s;
   EXPECT_EQ(verdict(run),
-            "What comes behind slow and quick (zip) is the bottleneck: the consumer waits 90 % of "
-            "the time, and no stage is busy. It runs on one thread: give it to a map with "
-            "concurrency.");
+            "zip is the bottleneck: no stage with workers is busy, and the consumer waits 90 % of "
+            "the time. It runs on one thread: move the work into a map with concurrency.");
 }
 
 // A stage with paths, which holds their results.
@@ -425,14 +423,14 @@ TEST(Verdict, NamesASlowStageOfAPathThoughItsResultsAreHeld) {
   route.starving = 9s;
   auto run = run_of({in_place("source", 0), quick, route, in_place("slow", 1)});
   run.sink_wait = 9s;
-  EXPECT_THAT(verdict(run), StartsWith("What comes behind decode_image (route, slow) is the "));
+  EXPECT_THAT(verdict(run), StartsWith("route and slow are the bottleneck: "));
 }
 
 TEST(Verdict, PathsThatHaveNoWorkersBeforeThemAreConcurrent) {
   auto run = run_of({in_place("source", 0), gathering("tee"), decoder(1s), decoder(1s)});
   run.sink_wait = 9s;
   EXPECT_THAT(verdict(run),
-              StartsWith("What comes before the consumer (source, tee, decode_image"));
+              StartsWith("source, tee, decode_image and decode_image are the bottleneck: "));
 }
 
 TEST(Verdict, PathsAreNotTakenForStagesOneBehindTheOther) {
@@ -446,15 +444,16 @@ TEST(Verdict, PathsAreNotTakenForStagesOneBehindTheOther) {
   auto run = run_of({in_place("source", 0), read, gathering("route"), often, seldom});
   run.sink_blocked = 4s;
   run.sink_wait = 3s;
-  EXPECT_THAT(verdict(run), StartsWith("Nothing limits the run alone"));
+  EXPECT_THAT(verdict(run), StartsWith("No stage limits the run by itself"));
   run.sink_wait = 9s;
   run.stages.push_back(in_place("slow", 1));
-  EXPECT_EQ(verdict(run),
-            "What comes behind read (route, decode_image, decode_tiff, slow) is the bottleneck: "
-            "the consumer waits 90 % of the time, and no stage is busy.");
+  EXPECT_EQ(
+      verdict(run),
+      "route, decode_image, decode_tiff and slow are the bottleneck: no stage with workers is "
+      "busy, and the consumer waits 90 % of the time.");
   run.stages[4].busy = run.stages[4].returned = 80s;
-  EXPECT_THAT(verdict(run),
-              AllOf(StartsWith("decode_tiff is the bottleneck"), Not(HasSubstr("waits for room"))));
+  EXPECT_THAT(verdict(run), AllOf(StartsWith("decode_tiff is the bottleneck"),
+                                  Not(HasSubstr("blocked on output"))));
 }
 
 TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
@@ -464,8 +463,8 @@ TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
   auto run = run_of(stages);
   run.sink_wait = 9s;
   EXPECT_EQ(verdict(run),
-            "What comes behind quick (source, merge) is the bottleneck: the consumer waits 90 % of "
-            "the time, and no stage is busy.");
+            "source and merge are the bottleneck: no stage with workers is busy, and the consumer "
+            "waits 90 % of the time.");
 }
 
 TEST(Verdict, AStageOfAnotherBranchIsNotHeldBack) {
@@ -473,7 +472,7 @@ TEST(Verdict, AStageOfAnotherBranchIsNotHeldBack) {
   stages[3].busy = 77600ms;
   stages[1].output_wait = 9s;
   EXPECT_THAT(verdict(run_of(stages)),
-              AllOf(StartsWith("quick is the bottleneck"), Not(HasSubstr("waits for room"))));
+              AllOf(StartsWith("quick is the bottleneck"), Not(HasSubstr("blocked on output"))));
 }
 
 TEST(Verdict, NamesAStageWithoutWorkersBeforeTheConsumer) {
@@ -483,18 +482,25 @@ TEST(Verdict, NamesAStageWithoutWorkersBeforeTheConsumer) {
   last.name = "collate";
   auto run = run_of({first, last});
   run.sink_wait = 9s;
-  EXPECT_THAT(verdict(run), StartsWith("What comes behind decode_image (collate) is the "
-                                       "bottleneck: the consumer waits 90 % of the time"));
+  EXPECT_THAT(verdict(run), StartsWith("collate is the bottleneck: no stage with workers is busy, "
+                                       "and the consumer waits 90 % of the time"));
 }
 
-TEST(Verdict, SaysWhenNothingLimitsTheRunAlone) {
+TEST(Verdict, SaysWhenNoStageLimitsTheRunByItself) {
   auto run = run_of({reader(64s), decoder(40s)});
   run.sink_wait = 3s;
   run.sink_blocked = 4s;
   EXPECT_EQ(
       verdict(run),
-      "Nothing limits the run alone: the consumer waits 30 % of the time, finished items wait "
+      "No stage limits the run by itself: the consumer waits 30 % of the time, finished items wait "
       "for it 40 %, and the busiest stage is decode_image: 8 workers busy 50 % of the time.");
+}
+
+// A short run waits mostly for its first items.
+TEST(Verdict, TheHandOverBehindTheLastStageIsNotBlamed) {
+  auto run = run_of({decoder(40s)});
+  run.sink_wait = 9s;
+  EXPECT_THAT(verdict(run), StartsWith("No stage limits the run by itself"));
 }
 
 TEST(Verdict, SaysWhenNoStageIsConcurrent) {
@@ -514,7 +520,7 @@ TEST(Verdict, ARunThatIsTooShortToJudgeSaysSo) {
   EXPECT_THAT(verdict(run_statistics()), StartsWith("Too short to judge"));
   auto run = run_of({decoder(77600ms)});
   run.elapsed = 4ms;
-  EXPECT_EQ(verdict(run), "Too short to judge: 4.00 ms are mostly the beginning of a run.");
+  EXPECT_EQ(verdict(run), "Too short to judge: a run of 4.00 ms is mostly start-up.");
 }
 
 TEST(Verdict, EscapesWhatANameMayNotWriteToATerminal) {
@@ -848,7 +854,7 @@ TEST(StatisticsText, IsJsonWithTimesInSeconds) {
   EXPECT_THAT(text, HasSubstr("\"qps\":10.000,\"readiness\":1.0000,\"stages\""));
   EXPECT_THAT(text, HasSubstr("\"qps\":0.000,\"readiness\":null,"));
   EXPECT_THAT(text, HasSubstr("},{\"name\":\"decode_image\","));
-  EXPECT_THAT(text, HasSubstr("\"verdict\":\"Nothing limits the run alone"));
+  EXPECT_THAT(text, HasSubstr("\"verdict\":\"No stage limits the run by itself"));
 }
 
 // Of 100 waits, fifty last `unit`, forty twice and ten three times as long.
@@ -1272,7 +1278,7 @@ TEST(VerdictOfARun, NamesASlowSource) {
   };
   auto told = verdict_while(
       runtime, from(slow) | quick("quick"), 2, [&] { gate.wait_for(1); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("What comes before quick (source) is the bottleneck"));
+  EXPECT_THAT(told, HasSubstr("source is the bottleneck"));
 }
 
 TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
@@ -1289,7 +1295,8 @@ TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
     auto told = verdict_while(
         runtime, merge(inputs), slow_first ? 4 : 5, [&] { gate.wait_for(1); },
         [&] { gate.open(); });
-    EXPECT_THAT(told, HasSubstr("What comes before behind_slow (source"));
+    EXPECT_THAT(told, HasSubstr(" is the bottleneck: no stage with workers is busy, and "
+                                "behind_slow is starved"));
   }
 }
 
@@ -1421,7 +1428,7 @@ TEST(VerdictOfARun, NamesSlowItemsThatOthersWaitBehind) {
   });
   collect(items);
   consumer.join();
-  EXPECT_THAT(verdict(items.statistics()), StartsWith("Slow items hold up fetch"));
+  EXPECT_THAT(verdict(items.statistics()), StartsWith("Slow items block fetch"));
 }
 
 TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
@@ -1434,7 +1441,7 @@ TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
   auto told = verdict_while(
       runtime, from(up_to(60)) | quick("quick") | filter(hold), 0, [&] { gate.wait_for(1); },
       [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("filter is the bottleneck: it works in place, 100 % of the time"));
+  EXPECT_THAT(told, HasSubstr("filter is the bottleneck: it runs inline, busy 100 % of the time"));
 }
 
 }  // namespace lade

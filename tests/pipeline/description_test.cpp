@@ -57,6 +57,16 @@ TEST(Description, IsALineForEachStage) {
             "5 batch of 4, size 8, drop_last\n");
 }
 
+TEST(Description, TellsHowAShardTreatsTheRemainder) {
+  auto list = list_of(10);
+  EXPECT_EQ(to_string((list | shard({1, 4, remainder::keep})).describe()),
+            "1 source: from, shard 1 of 4, remainder keep, 3 items\n");
+  EXPECT_EQ(to_string((list | map(twice) | shard({1, 4, remainder::pad})).describe()),
+            "1 source: from, 10 items\n"
+            "2 map of 1, on the CPU pool, 10 items\n"
+            "3 shard of 2, rank 1, world 4, remainder pad, no state, 3 items\n");
+}
+
 TEST(Description, IsJson) {
   auto items = from(test::up_to(10), {.name = "\"a\""}) | batch(4);
   EXPECT_EQ(to_json(items.describe()),

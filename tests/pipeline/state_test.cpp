@@ -947,6 +947,9 @@ static state any_state(random& draw) {
   any.rank = draw.below(any.world);
   any.parts = draw.below(1000);
   any.open_size = draw.below(1000);
+  any.steps = draw.below(3);
+  any.steps_taken = draw.below(any.steps + 1);
+  any.steps_repeated = draw.below(any.steps_taken + 1);
   for (auto count = draw.below(3); count > 0; --count)
     any.chosen.push_back({"shuffle \"7\"", some_positions(), draw()});
   return any;
@@ -1069,6 +1072,10 @@ TEST(StateText, ErrorsTellWhere) {
   EXPECT_THAT(reading("{\"stages\":[\"\\ufffd\"]}"), says("an escape that states do not have"));
   EXPECT_THAT(reading("{\"stages\":[\"\\udc7f\"]}"), says("an escape that states do not have"));
   EXPECT_THAT(reading("{\"lade_state\":4,\"rank\":1}"), says("it is of rank 1 of 1"));
+  EXPECT_THAT(reading("{\"lade_state\":4,\"steps\":3,\"steps_taken\":4}"),
+              says("it has taken more steps than there are"));
+  EXPECT_THAT(reading("{\"lade_state\":4,\"steps\":3,\"steps_taken\":2,\"steps_repeated\":3}"),
+              says("it has taken more steps than there are"));
 }
 
 }  // namespace lade

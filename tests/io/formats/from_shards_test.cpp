@@ -1,5 +1,7 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/elastic.hpp>
+#include <lade/equal_steps.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
 #include <lade/io/formats/from_shards.hpp>
@@ -130,6 +132,37 @@ TEST(FromShards, RanksGetDifferentShardsAndEachItsOwnState) {
   std::ranges::sort(names);
   EXPECT_THAT(names, SizeIs(19));
   EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+}
+
+TEST(FromShards, EqualStepsReadTheShardsAgain) {
+  temp_dir dir;
+  auto all = write_shards(dir);
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 3u}) {
+    from_shards_options how{.concurrency = concurrency, .shard = {.rank = 1, .world = 2}};
+    auto own = collect(runtime, in_batches(from_shards(all, how)), {.epoch = 3});
+    auto names_after = [&](std::size_t count) {
+      auto make = [&] {
+        return in_batches(from_shards(all, how)) | equal_steps({.steps = own.size() + 3});
+      };
+      groups names;
+      for (auto& each : test::with_interruptions(runtime, make, count, {.epoch = 3}))
+        names.push_back(*each);
+      return names;
+    };
+    auto expected = own;
+    expected.insert(expected.end(), own.begin(), own.begin() + 3);
+    for (std::size_t count = 1; count < expected.size() + 2; ++count)
+      EXPECT_EQ(names_after(count), expected) << count;
+  }
+}
+
+TEST(FromShards, GlobalBatchesDependOnTheNumberOfRanks) {
+  temp_dir dir;
+  auto mine = from_shards(write_shards(dir), {.shard = {.rank = 1, .world = 2}}) | batch(2);
+  EXPECT_THAT(
+      [&] { require_elastic(mine.describe()); },
+      ThrowsMessage<error>("require_elastic: from_shards: it assigns whole shards to ranks"));
 }
 
 TEST(FromShards, SourcesOfPartsAreMerged) {

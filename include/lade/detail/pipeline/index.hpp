@@ -26,6 +26,9 @@ enum class remainder : std::uint8_t {
 
 namespace detail {
 
+// "keep"
+std::string_view remainder_name(remainder how) noexcept;
+
 // Items of type T, complete and immutable. Any thread.
 template <class T>
 class item_list {

@@ -67,7 +67,8 @@ class node_facts {
   node_facts making_parts(std::string how, bool tells_members) &&;  // of groups that have a size
   node_facts grouping(std::uint64_t size, std::uint64_t step) &&;
   node_facts completing(item_order order) &&;  // reordering, if it is that of completion
-  node_facts pairing() &&;  // it takes items of several inputs or paths side by side
+  node_facts pairing() &&;         // it takes items of several inputs or paths side by side
+  node_facts counting_steps() &&;  // its items are the steps of the consumer: it is the last stage
   node_facts joining() &&;  // of a split: its items are those of its input again, in their order
   node_facts following(lineage_rule rule, const std::string& stage) &&;
   node_facts refusing_state(std::string why) &&;
@@ -109,6 +110,7 @@ class node_facts {
   std::string groups_;  // "of 4 in steps of 2"
   bool pairs_ = false;
   bool joins_ = false;
+  bool counts_steps_ = false;
   bool consumes_ = false;  // as far as its author says
   bool caches_ = false;
   bool wants_batches_ = false;

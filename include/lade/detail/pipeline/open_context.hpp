@@ -39,6 +39,10 @@ struct source_pass {
 
   // The positions that sources leave out because a cache has their items; null if there are none.
   std::shared_ptr<const lineage> kept = nullptr;
+
+  // Whether it is a further pass, from the first item on, whose items are repeats. It is not part
+  // of the state.
+  bool repeats = false;
 };
 
 // The run, and the place in it that a stage is opened at. A stage passes a changed copy to the
@@ -67,12 +71,17 @@ struct open_context {
 
   const planned_rules& rules() const noexcept { return at->rules; }
 
+  // Where sources and stages record what they deliver, and look up what a resumed run leaves out.
+  detail::progress& progress() const noexcept {
+    return pass->repeats ? run->unsaved() : run->progress();
+  }
+
   // For stages that notice while they run that there is no exact state.
   void refuse_state(const std::string& why) const;
 
   // For sources: whether the item at a position has been delivered or is in the cache.
   bool leaves_out(std::uint64_t position) const {
-    return run->progress().is_delivered(position) || is_kept(position);
+    return progress().is_delivered(position) || is_kept(position);
   }
   bool is_kept(std::uint64_t position) const {
     return pass->kept && pass->kept->contains(position);

@@ -88,8 +88,8 @@ class plan {
   // The place behind the last node, which it is opened from.
   const planned_node& end() const noexcept { return places_.front(); }
 
-  // There is no exact state, because of the node at that place.
-  void refuse(const planned_node& place, const std::string& why) const;
+  // There is no exact state, because of the node at that place: a cache behind it has to know.
+  static void note_indivisible(const planned_node& place) noexcept;
 
  private:
   planned_node& add_input(const node_base& node, planned_node& behind, const planned_rules& rules,
@@ -100,6 +100,8 @@ class plan {
   void apply_effect(const planned_node& place, planned_rules& rules);
   void mix_parts(const std::string& how, planned_rules& rules);
   void make_parts(const planned_node& place, planned_rules& rules);
+  void require_last(const planned_node& place);
+  void refuse(const planned_node& place, const std::string& why);
 
   progress& progress_;
   std::deque<planned_node> places_;

@@ -88,6 +88,12 @@ class choice_log {
   std::size_t stage_;
 };
 
+// The steps that a consumer has taken of an epoch.
+struct steps_before {
+  std::uint64_t taken = 0;
+  std::uint64_t repeated = 0;  // of these
+};
+
 // Kept by a run, from the state that it begins with on. Sources ask what to leave out, the run's
 // end notes what the consumer has taken. Any thread.
 class progress {
@@ -140,6 +146,11 @@ class progress {
   // several, and one that follows lineage_rule::consumed as far as its author says.
   void expect_groups();
   void expect_rule(std::string stage);
+
+  // For equal_steps, when it is opened, of an epoch of so many steps: what the run goes on from.
+  // Items without positions are then repeats. Throws error(invalid_argument) if the state is of
+  // another number of steps.
+  steps_before begin_steps(std::uint64_t count);
 
   // For a stage that chooses which item comes next, when it is opened. `what` tells its way of
   // choosing from others: choices of another kind are not gone on with.
@@ -216,6 +227,8 @@ class progress {
   std::vector<std::string> consuming_;  // names of custom stages before parts are made
   std::uint64_t parts_ = 0;
   std::uint64_t open_size_ = 0;
+  std::uint64_t steps_ = 0;  // of the epoch, with equal_steps; 0 without
+  steps_before steps_taken_;
 };
 
 }  // namespace lade::detail

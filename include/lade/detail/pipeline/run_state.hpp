@@ -5,10 +5,10 @@
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/memory/demand.hpp>
-#include <lade/detail/observability/overview.hpp>
+#include <lade/detail/pipeline/failure_journal.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/detail/pipeline/progress.hpp>
-#include <lade/detail/pipeline/stage_key.hpp>
+#include <lade/detail/pipeline/stage_registry.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/runtime/executor.hpp>
 #include <lade/detail/runtime/pool_share.hpp>
@@ -29,7 +29,6 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -38,8 +37,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -57,6 +54,7 @@ class run_state {
   // error if the failure log cannot be opened.
   run_state(lade::runtime& where, const run_options& options, scope& children,
             const run_state* before = nullptr, profiler* profiling = nullptr);
+  ~run_state();
 
   // Plans the run of the pipeline that ends in `last`, once, before it is opened. The pipeline must
   // outlive the run.
@@ -89,30 +87,14 @@ class run_state {
   // Set when the last open_input has ended, at the latest when the run has.
   event& input_over() noexcept { return input_over_; }
 
-  // The counters of a stage. A stage that is opened again keeps its counters. The reference is
-  // valid as long as the run_state.
-  stage_counters& add_stage(std::string name, const stage_key& stage, std::size_t inputs = 1);
-  void note_workers(stage_counters& stage, const stage_workers& staff);
-  void note_groups(stage_counters& stage, std::string groups);
+  // The stages that it has opened, and the failures of their items.
+  stage_registry& stages() noexcept { return stages_; }
+  const stage_registry& stages() const noexcept { return stages_; }
+  failure_journal& failures() noexcept { return failures_; }
+  const failure_journal& failures() const noexcept { return failures_; }
 
   // Throws an error instead of the bad_alloc of a consumer that takes an item.
   [[noreturn]] static void lacks_memory_to_take();
-
-  // Applies the failure policy to the exception that is being handled, so it must be called in a
-  // catch block. Returns the exception that ends the run, with the names of stage and item, or null
-  // if the item is dropped. `attempts`: how many calls have failed for the item.
-  std::exception_ptr fail(stage_counters& stage, const failure_policy& policy, std::string item,
-                          const lineage& origin, unsigned attempts = 1);
-  std::vector<failure_record> failures() const;
-
-  // Whether so many failures wait to be told that stages begin no further item:
-  //   if (run.is_behind_with_failures()) co_await run.room_for_failures();
-  // The wait ends early when the awaiting coroutine is asked to stop.
-  bool is_behind_with_failures() const noexcept { return behind_; }
-  task<> room_for_failures();
-
-  // Has on_failure called no more: the consumer wants no more of the run.
-  void tell_no_more_failures() noexcept { tells_failures_ = false; }
 
   // A step of the pipeline whose choices depend on the epoch.
   struct epoch_chooser {
@@ -147,12 +129,6 @@ class run_state {
   // run.
   void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
 
-  // The exception that the consumer gets, when all children have ended. `failure`: the first
-  // exception of a child. The result is an exception of on_failure or of the failure log, if there
-  // is one; else `failure` together with all others that would have ended the run; else
-  // error(stopped), whichever stage noticed the stop first.
-  std::exception_ptr outcome(const std::exception_ptr& failure) const;
-
   // Whether one more item may exceed the memory budget. An item is estimated to need the mean of
   // the `items` so far.
   bool short_of_memory(std::uint64_t items) const;
@@ -170,23 +146,15 @@ class run_state {
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
-  // The name of an opened stage; empty if it has no name or is not a stage of this run.
-  std::string name_of(const stage_key& stage) const;
-  std::string name_of(std::uint64_t stage_number) const;
-
-  // The names of the opened stages, from the source to the sink. Where a state depends on the size
-  // of batches or windows, the name includes it: "batch of 4".
-  std::vector<std::string> stage_names() const;
+  // Where further passes over the pipeline are recorded that are not part of the state: nowhere.
+  detail::progress& unsaved() noexcept { return unsaved_; }
 
   // The arrows that connect the spans of an item in the trace.
   item_arrows& arrows() noexcept { return arrows_; }
 
-  // The stages that a stall report is made of.
+  // Whether stages tell a stall report what they do, and the report: statistics, bottleneck,
+  // memory, and each watched stage.
   bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
-  void watch(const overviewed& stage);
-  void unwatch(const overviewed& stage) noexcept;
-
-  // The text of a stall report: statistics, bottleneck, memory, and each watched stage.
   std::string overview() const;
 
   // The stages with automatic concurrency, shared by all epochs. begin_looking() returns true once
@@ -202,24 +170,9 @@ class run_state {
 
  private:
   friend class open_input;
-  static constexpr std::size_t most_failures = 1000;
-  static constexpr std::size_t most_unreported = 1000;  // before stages wait
 
   // Needs the executor until the children have ended.
   void use(executor& home);
-
-  // Records a failure and returns its number, from 1 on. The log is written and on_failure called
-  // on the CPU pool, so neither a slow disk nor a blocking listener delays the thread on which the
-  // item failed.
-  std::uint64_t record(failure_record failure);
-  task<> report_failures();
-  std::optional<failure_record> next_unreported();
-  void report(const failure_record& failure) noexcept;
-  bool has_ended_by(const std::exception_ptr& failure) const;
-  std::exception_ptr end_run(stage_error failure);
-  // Whether the failure of this number exceeds the run's budget, whatever has failed after it.
-  bool exceeds_budget(std::uint64_t failed) const;
-  std::uint64_t items_begun() const noexcept;  // with the mutex held
 
   lade::runtime& runtime_;
   run_options options_;
@@ -230,6 +183,7 @@ class run_state {
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
+  detail::progress unsaved_{std::nullopt};
   std::optional<detail::plan> plan_;
   profiler* const profiling_;
   event input_over_;
@@ -238,29 +192,12 @@ class run_state {
   clock::time_point started_ = clock::now();
   std::atomic<clock::time_point> first_item_ = clock::time_point();  // when it was taken
   std::atomic<clock::time_point> ended_ = clock::time_point();
-  std::deque<stage_counters> stages_;
-  std::unordered_map<stage_key, stage_counters*, stage_key_hash> opened_;  // stages_ by key
-  std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes_;  // how many
   std::vector<epoch_chooser> epoch_dependent_;
-  std::unordered_set<const void*> background_;  // that has been started
-  std::vector<const overviewed*> watched_;      // from the sink on
-  std::deque<failure_record> failures_;
-  // A failure that ends the run: the exception as thrown, and its parts for the text of others().
-  struct final_failure {
-    std::exception_ptr thrown;
-    stage_error failure;
-  };
-  std::vector<final_failure> final_failures_;
-  std::uint64_t failed_ = 0;
-  std::deque<failure_record> unreported_;
-  bool reporting_ = false;            // report_failures is running
-  std::shared_ptr<event> room_;       // set when fewer are unreported; null if not behind
-  std::atomic<bool> behind_ = false;  // whether there is a room_
-  std::atomic<bool> tells_failures_ = true;
-  std::exception_ptr listener_failure_;  // the first exception of on_failure or of the log
-  std::ofstream failure_log_;            // used by report_failures only
+  std::vector<const void*> background_;  // that has been started
   item_arrows arrows_;
   scope& children_;
+  stage_registry stages_{*tuned_};
+  failure_journal failures_;
 };
 
 // A token of a stage that may still add items to a run: a source, a repeat, a cache being filled.

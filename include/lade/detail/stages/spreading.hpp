@@ -123,11 +123,11 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
       staff.own_threads = pool->size();
       parts_context_.home = pool;
     }
-    run.run->note_workers(counters, staff);
-    run.run->watch(*this);
+    run.run->stages().note_workers(counters, staff);
+    run.run->stages().watch(*this);
   }
 
-  ~spreading() { run_.run->unwatch(*this); }
+  ~spreading() { run_.run->stages().unwatch(*this); }
 
   // What the stage before is stopped by, and the demand that it serves.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }

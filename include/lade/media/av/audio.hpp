@@ -77,7 +77,8 @@ struct audio_options {
 // - Integers become floats in [-1, 1). The samples are those of the ffmpeg program with `-ar`,
 //   `-ac` and the encoder `pcm_` of the type, bit for bit. f16 and bf16 are rounded from f32 to
 //   nearest. Silence is 128 for u8, else 0.
-// - A window is a slice of all samples; docs/guides/frame-accuracy.md lists codecs with differences.
+// - A window is a slice of all samples; docs/guides/frame-accuracy.md lists codecs with
+// differences.
 // - Windows of codecs and containers that this page lists are found by times, and decoded from
 //   shortly before them. Windows of all others are found by counting samples from the beginning of
 //   the file, which is exact and takes longer.

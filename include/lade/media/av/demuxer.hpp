@@ -112,13 +112,13 @@ class demuxer {
 
   // The packets that decoding the window of a stream needs. They begin with the last key frame
   // before it at which decoding can start exactly: none of a periodic intra refresh. Of audio, they
-  // begin shortly before it where docs/guides/frame-accuracy.md lists codec and container, else with
-  // the first packet of the file; all of them are in memory then. They end with the last packet that
-  // has a frame in the window, or with those behind it without which the decoder does not return
-  // that frame. They are all packets of a stream of which an edit list of MP4 or QuickTime shows
-  // several parts. Throws error(invalid_argument) for a stream that the file does not have, or a
-  // window that ends before it begins, error(unsupported) for a window of packets that have no
-  // times.
+  // begin shortly before it where docs/guides/frame-accuracy.md lists codec and container, else
+  // with the first packet of the file; all of them are in memory then. They end with the last
+  // packet that has a frame in the window, or with those behind it without which the decoder does
+  // not return that frame. They are all packets of a stream of which an edit list of MP4 or
+  // QuickTime shows several parts. Throws error(invalid_argument) for a stream that the file does
+  // not have, or a window that ends before it begins, error(unsupported) for a window of packets
+  // that have no times.
   task<packets> read(int stream, time_window window = {});
 
   // The packets of a stream. The first call begins at the first packet of the file, and so does the

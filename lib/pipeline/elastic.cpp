@@ -1,0 +1,90 @@
+#include <lade/elastic.hpp>
+#include <lade/error.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace lade {
+
+std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& rank) {
+  if (rank.world == 0 || global_batch % rank.world > 0)
+    throw error(errc::invalid_argument, "divide a global batch",
+                std::to_string(rank.world) + " ranks do not divide a batch of " +
+                    std::to_string(global_batch));
+  return global_batch / rank.world;
+}
+
+static auto find_option(const stage_description& stage, std::string_view name) {
+  return std::ranges::find(stage.options, name, [](auto& option) { return option.first; });
+}
+
+static bool has_option(const stage_description& stage, std::string_view name) {
+  return find_option(stage, name) != stage.options.end();
+}
+
+static const char* why_inelastic_source(const stage_description& source) {
+  if (has_option(source, "shards")) return "it assigns whole shards to ranks";
+  auto shard = find_option(source, "shard");
+  auto is_order = [](auto& option) { return option.first == "order"; };
+  if (std::any_of(shard, source.options.end(), is_order))
+    return "shard is not the last step of the source: put it behind the others";
+  return nullptr;
+}
+
+static const char* why_inelastic_order(const stage_description& stage) {
+  for (auto* kind : {"shuffle", "merge", "route", "route_batches"})
+    if (stage.kind == kind) return "it orders the items of each rank by itself";
+  if (stage.kind == "cache") return "a run with a cache has no state";
+  if (has_option(stage, "completion")) return "it yields items as they finish";
+  return nullptr;
+}
+
+static const char* why_inelastic_selection(const stage_description& stage) {
+  for (auto* kind : {"shard", "take", "skip", "repeat"})
+    if (stage.kind == kind)
+      return "it counts the items of a stage, and a run has no state: put it at the source";
+  return "it may drop items of one rank and not of others";
+}
+
+static const char* why_inelastic(const stage_description& stage) {
+  switch (stage.cardinality) {
+    case cardinality::source: return why_inelastic_source(stage);
+    case cardinality::one: return why_inelastic_order(stage);
+    case cardinality::at_most_one: return why_inelastic_selection(stage);
+    case cardinality::several: return "it may yield other numbers of items on other ranks";
+    case cardinality::custom: return "it is a coroutine, whose batches are not known";
+    case cardinality::group: break;
+  }
+  for (auto* kind : {"batch", "batch_into", "zip", "tee"})
+    if (stage.kind == kind) return nullptr;
+  return "its groups depend on what is in the items, or overlap";
+}
+
+// The last global batch has all items that are left if the shards have, and if they are delivered.
+static const char* why_inelastic_end(const pipeline_description& pipeline) {
+  auto drops_last = [](auto& stage) { return has_option(stage, "drop_last"); };
+  const bool full_only = std::ranges::any_of(pipeline.stages, drops_last);
+  for (auto& stage : pipeline.stages) {
+    if (!has_option(stage, "shard")) continue;
+    const bool drops = !has_option(stage, "remainder");
+    if (drops && !full_only)
+      return "remainder::drop leaves out other items with other numbers of ranks: batch with "
+             "drop_last, or use another remainder";
+    if (!drops && full_only)
+      return "a last batch may be full on some ranks only: batch without drop_last, or use "
+             "remainder::drop";
+  }
+  return nullptr;
+}
+
+void require_elastic(const pipeline_description& pipeline) {
+  for (auto& stage : pipeline.stages)
+    if (auto* why = why_inelastic(stage))
+      throw error(errc::invalid_argument, "require_elastic", stage.name + ": " + why);
+  if (auto* why = why_inelastic_end(pipeline))
+    throw error(errc::invalid_argument, "require_elastic", why);
+}
+
+}  // namespace lade

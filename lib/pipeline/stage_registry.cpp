@@ -1,0 +1,123 @@
+#include <lade/detail/pipeline/stage_registry.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace lade::detail {
+
+struct stage_registry::contents {
+  explicit contents(tuned_stages& automatic) : tuned(automatic) {}
+
+  tuned_stages& tuned;
+  mutable std::mutex mutex;  // guards what follows
+  std::deque<stage_counters> stages;
+  std::unordered_map<stage_key, stage_counters*, stage_key_hash> by_key;
+  std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes;  // how many
+  std::vector<const overviewed*> watched;
+};
+
+stage_registry::stage_registry(tuned_stages& tuned) : in_(std::make_unique<contents>(tuned)) {}
+
+stage_registry::~stage_registry() = default;
+
+stage_counters& stage_registry::add(std::string name, const stage_key& stage, std::size_t inputs) {
+  std::lock_guard lock(in_->mutex);
+  auto known = in_->by_key.find(stage);
+  if (known != in_->by_key.end()) return *known->second;
+  auto& namesakes = in_->namesakes[name];
+  if (!namesakes) namesakes = std::make_shared<std::atomic<unsigned>>(0);
+  const auto number = static_cast<unsigned>(in_->stages.size() + 1);
+  auto& added = in_->stages.emplace_back(std::move(name), number, namesakes);
+  added.inputs = static_cast<unsigned>(inputs);
+  in_->by_key.emplace(stage, &added);
+  if (*namesakes == 1) return added;
+  in_->tuned.rename([this](const stage_key& key) {
+    auto tuned = in_->by_key.find(key);
+    return tuned == in_->by_key.end() ? std::string() : tuned->second->name();
+  });
+  return added;
+}
+
+void stage_registry::note_workers(stage_counters& stage, const stage_workers& staff) {
+  std::lock_guard lock(in_->mutex);
+  stage.staff = staff;
+  stage.workers = staff.workers;
+}
+
+void stage_registry::note_groups(stage_counters& stage, std::string groups) {
+  std::lock_guard lock(in_->mutex);
+  stage.groups = std::move(groups);
+}
+
+std::string stage_registry::name_of(const stage_key& stage) const {
+  std::lock_guard lock(in_->mutex);
+  auto known = in_->by_key.find(stage);
+  return known == in_->by_key.end() ? std::string() : known->second->name();
+}
+
+std::string stage_registry::name_of(std::uint64_t stage_number) const {
+  std::lock_guard lock(in_->mutex);
+  auto stage = std::ranges::find(in_->stages, stage_number, &stage_counters::number);
+  return stage == in_->stages.end() ? std::string() : stage->name();
+}
+
+std::vector<std::string> stage_registry::names() const {
+  std::lock_guard lock(in_->mutex);
+  std::vector<std::string> names;
+  for (auto stage = in_->stages.rbegin(); stage != in_->stages.rend(); ++stage)
+    names.push_back(stage->groups.empty() ? stage->given_name()
+                                          : stage->given_name() + ' ' + stage->groups);
+  return names;
+}
+
+std::vector<stage_statistics> stage_registry::statistics(clock::time_point now) const {
+  std::lock_guard lock(in_->mutex);
+  std::vector<stage_statistics> result;
+  for (auto stage = in_->stages.rbegin(); stage != in_->stages.rend(); ++stage)
+    result.push_back(stage->snapshot(now));
+  return result;
+}
+
+std::uint64_t stage_registry::allocated_bytes() const {
+  std::lock_guard lock(in_->mutex);
+  std::uint64_t bytes = 0;
+  for (auto& stage : in_->stages) bytes += stage.allocated.load(std::memory_order_relaxed);
+  return bytes;
+}
+
+std::uint64_t stage_registry::items_begun() const {
+  std::lock_guard lock(in_->mutex);
+  std::uint64_t of_sources = 0;
+  std::uint64_t most_taken = 0;
+  for (auto& stage : in_->stages) {
+    std::uint64_t out = stage.out;
+    std::uint64_t in = stage.in;
+    if (in == 0 || stage.inputs == 0) of_sources += out;
+    most_taken = std::max(most_taken, in);
+  }
+  return std::max(of_sources, most_taken);
+}
+
+void stage_registry::watch(const overviewed& stage) {
+  std::lock_guard lock(in_->mutex);
+  in_->watched.push_back(&stage);
+}
+
+void stage_registry::unwatch(const overviewed& stage) noexcept {
+  std::lock_guard lock(in_->mutex);
+  std::erase(in_->watched, &stage);
+}
+
+std::string stage_registry::overviews(clock::time_point at) const {
+  std::lock_guard lock(in_->mutex);
+  std::string text;
+  for (auto stage = in_->watched.rbegin(); stage != in_->watched.rend(); ++stage)
+    text += (*stage)->overview(at);
+  return text;
+}
+
+}  // namespace lade::detail
