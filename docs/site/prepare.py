@@ -6,6 +6,7 @@
 #   OUT/include   the public headers, with plain comments as comments for Doxygen
 #   OUT/layout    the navigation
 import html
+import itertools
 import os
 import pathlib
 import re
@@ -23,6 +24,7 @@ FOLDERS = ["tutorial", "concepts", "guides", "reference", "decisions"]
 LAST = {"docs/benchmarks.md": "Benchmarks", "CHANGELOG.md": "Changelog",
         "CONTRIBUTING.md": "Contributing", "docs/style.md": "Code style"}
 MAIN, INDEX = "README.md", "docs/index.md"
+ESCAPED_DASHES = r"\--"
 IMAGES = {".jpg", ".png", ".svg"}
 
 
@@ -35,11 +37,21 @@ def title(text):
     return re.search(r"^# (.*)$", text, flags=re.MULTILINE)[1].replace("`", "")
 
 
-def row(line):
-    """A row of a table: in code, Doxygen shows the backslash of a bar that does not end the cell."""
-    def code(found):
-        return "<code>" + re.sub(r"([*_@#])", r"\\\1", html.escape(found[1])) + "</code>"
-    return re.sub(r"`([^`]*\\\|[^`]*)`", code, line)
+def code(span):
+    """A span of code, as HTML where Doxygen would end it at a quote, or show the backslash of a bar."""
+    if "'" not in span and r"\|" not in span:
+        return span
+    text = re.sub(r"([_@#])", r"\\\1", html.escape(span.strip("`"), quote=False))
+    return f"<code>{text.replace('--', ESCAPED_DASHES)}</code>"
+
+
+def inline(text):
+    """Text with code and bold type as Doxygen understands them: also code in bold type."""
+    parts = re.split(r"(`[^`]+`)", text)
+    parts[1::2] = map(code, parts[1::2])
+    bold = itertools.cycle(["<b>", "</b>"])
+    parts[::2] = [re.sub(r"\*\*", lambda _: next(bold), part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def short(title):
@@ -132,24 +144,25 @@ class Site:
     def page(self, path):
         """A page for Doxygen. The blank line before a heading becomes its anchor."""
         lines = []
-        for line, code in lines_of(self.pages[path]):
+        for line, is_code in lines_of(self.pages[path]):
             heading = re.match(r"#+ (.*)$", line)
-            if not code and heading and line.startswith("# "):
+            if not is_code and heading and line.startswith("# "):
                 named = "" if path == MAIN else f" {{#{name_of(path)}}}"
                 text = re.sub(r"^(\d+)\.", r"\1\\.", title(line))  # which is no list
                 line = f"# {text}{named}"
-            elif not code and heading:
+            elif not is_code and heading:
                 lines[-1] = f'\\htmlonly<a id="{anchor(heading[1])}"></a>\\endhtmlonly'
                 if path == MAIN:  # whose sections would stand among the pages
                     line = f"<h2>{heading[1]}</h2>"
-            elif not code and line.startswith("|"):
-                line = row(line)
             lines.append(line)
         text = self.with_contents("\n".join(lines) + "\n")
         parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
-        parts[::2] = [re.sub(r"\]\(([^)\s]+)\)", lambda found: f"]({self.link(path, found[1])})", part)
-                      for part in parts[::2]]
+        parts[::2] = [inline(self.with_links(path, part)) for part in parts[::2]]
         return "".join(parts)
+
+    def with_links(self, path, text):
+        text = re.sub(r"\]\(([^)\s]+)\)", lambda found: f"]({self.link(path, found[1])})", text)
+        return re.sub(r"\[`([^`]+)`\]\(@ref", r"[\1](@ref", text)  # whose text is no Markdown
 
     def with_contents(self, text):
         """A page of many sections with a list of them in the empty line behind the title."""
@@ -208,7 +221,7 @@ def reference():
         for path in filter(is_public, module.headers):
             first = re.match(r"// ([^\n]*(?:\n// [^\n]*)*)", (root / "include" / path).read_text())[1]
             sentence = escaped(first.replace("\n// ", " ").split(". ")[0].rstrip("."))
-            text += row(f"| [{path}](@ref {path}) | {sentence.replace('|', BAR)} |\n")
+            text += inline(f"| [{path}](@ref {path}) | {sentence.replace('|', BAR)} |\n")
     return text
 
 

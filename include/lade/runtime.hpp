@@ -98,7 +98,9 @@ class runtime {
   std::string describe() const;
 
   // Begins a pass over a pipeline, for a loop in an ordinary thread:
+  //
   //   for (auto& batch : runtime.run(batches, {.epoch = epoch})) train(batch);
+  //
   // See run.hpp, which must be included.
   template <class T>
   lade::run<T> run(const pipeline<T>& what, const run_options& options = {});

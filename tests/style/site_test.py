@@ -102,6 +102,15 @@ class Pages(Tree):
     def test_bars_in_code_do_not_end_cells(self):
         self.assertEqual(self.page(r"| `a<b> \| c_d` |"), r"| <code>a&lt;b&gt; \| c\_d</code> |")
 
+    def test_code_may_have_quotes(self):
+        self.assertEqual(self.page("`a['b'] --c` and `d`"), r"<code>a['b'] \--c</code> and `d`")
+
+    def test_bold_type_may_have_code(self):
+        self.assertEqual(self.page("**Put `**/x`** first"), "<b>Put `**/x`</b> first")
+
+    def test_the_text_of_a_link_to_a_header_is_plain(self):
+        self.assertEqual(self.page("[`run`](../../include/lade/run.hpp)"), "[run](@ref lade/run.hpp)")
+
     def test_the_navigation_has_folders_in_order_of_reading(self):
         self.prepared(decisions_d="# D\n", guides_x="# X: y\n", guides_w="# W\n", tutorial_index="# Learn\n",
                       tutorial_1="# One\n", other_o="# O\n", more="# More\n",
