@@ -4,10 +4,12 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/fatal.hpp>
 #include <lade/detail/common/shared_const.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/calls.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
@@ -58,11 +60,28 @@ struct route_settings {
   failure_policy policy;
 };
 
+// Throws error(invalid_argument) unless there is a path of that number.
+std::size_t require_path(std::integral auto number, std::size_t paths) {
+  if (std::cmp_less(number, 0) || std::cmp_greater_equal(number, paths))
+    throw error(errc::invalid_argument, "choose a path",
+                "number " + std::to_string(number) + " of " + std::to_string(paths));
+  return static_cast<std::size_t>(number);
+}
+
+// What a router returns, or awaits, for an In.
+template <class Router, class In>
+using routed =
+    typename outcome_of<std::remove_cvref_t<std::invoke_result_t<const Router&, const In&>>>::type;
+
 // The router of a stage whose items have type T, and what happens where it fails.
 template <class T>
 class path_chooser : public counted {
  public:
-  explicit path_chooser(shared_const<route_settings> settings) : settings_(std::move(settings)) {}
+  path_chooser(shared_const<route_settings> settings, bool is_task)
+      : awaits(is_task), settings_(std::move(settings)) {}
+
+  // Whether the router returns tasks: then await later().
+  const bool awaits;
 
   const route_settings& settings() const noexcept { return *settings_; }
 
@@ -72,15 +91,36 @@ class path_chooser : public counted {
     try {
       return choose(item);
     } catch (...) {
-      auto failure = run.failure(counters, settings_->policy, name_of(item), origin);
-      if (failure) std::rethrow_exception(failure);
-      return std::nullopt;
+      return failed(item, origin, run, counters);
     }
   }
 
+  // The same. All must outlive the task.
+  task<std::optional<std::size_t>> later(const T& item, const lineage& origin,
+                                         const open_context& run, stage_counters& counters) const {
+    std::optional<std::size_t> path;
+    bool has_failed = false;
+    try {
+      path = co_await choose_later(item);
+    } catch (...) {
+      has_failed = true;
+      failed(item, origin, run, counters);
+    }
+    co_return has_failed ? std::nullopt : path;
+  }
+
  private:
-  // Throws error(invalid_argument) if there is no path of that number.
+  // Throw error(invalid_argument) if there is no path of that number.
   virtual std::size_t choose(const T& item) const = 0;
+  virtual task<std::size_t> choose_later(const T& item) const = 0;
+
+  // For catch blocks. Rethrows what ends the run.
+  std::optional<std::size_t> failed(const T& item, const lineage& origin, const open_context& run,
+                                    stage_counters& counters) const {
+    auto failure = run.failure(counters, settings_->policy, name_of(item), origin);
+    if (failure) std::rethrow_exception(failure);
+    return std::nullopt;
+  }
 
   shared_const<route_settings> settings_;
 };
@@ -90,21 +130,29 @@ class path_chooser_of final : public path_chooser<T> {
   static_assert(std::is_invocable_v<const Router&, const T&>,
                 "lade::route: the router must take the stage's item by const reference or value, "
                 "and be callable as const: not a mutable lambda, not one that takes T&");
-  static_assert(std::integral<std::remove_cvref_t<std::invoke_result_t<const Router&, const T&>>>,
-                "lade::route: the router must return the number of a path");
+  static_assert(std::integral<routed<Router, T>>,
+                "lade::route: the router must return the number of a path, or a task of it");
+  static constexpr bool is_task =
+      outcome_of<std::remove_cvref_t<std::invoke_result_t<const Router&, const T&>>>::is_task;
 
  public:
   path_chooser_of(shared_const<route_settings> settings, shared_const<Router> router)
-      : path_chooser<T>(std::move(settings)), router_(std::move(router)) {}
+      : path_chooser<T>(std::move(settings), is_task), router_(std::move(router)) {}
 
  private:
-  std::size_t choose(const T& item) const override {
-    auto path = +std::invoke(*router_, item);
-    auto paths = this->settings().paths;
-    if (std::cmp_less(path, 0) || std::cmp_greater_equal(path, paths))
-      throw error(errc::invalid_argument, "choose a path",
-                  "number " + std::to_string(path) + " of " + std::to_string(paths));
-    return static_cast<std::size_t>(path);
+  std::size_t choose([[maybe_unused]] const T& item) const override {
+    if constexpr (is_task)
+      fatal("a router of tasks is awaited");
+    else
+      return require_path(+std::invoke(*router_, item), this->settings().paths);
+  }
+  task<std::size_t> choose_later(const T& item) const override {
+    if constexpr (is_task) {
+      auto path = co_await std::invoke(*router_, item);
+      co_return require_path(+path, this->settings().paths);
+    } else {
+      co_return choose(item);
+    }
   }
 
   shared_const<Router> router_;
@@ -185,7 +233,11 @@ class routing final : public node<Out> {
         bump(counters.in);
         origin.merge(in.origin());
         if (run.run->failures().is_behind()) co_await run.run->failures().room();
-        auto path = (*choose)(*item, in.origin(), run, counters);
+        std::optional<std::size_t> path;
+        if (choose->awaits)
+          path = co_await choose->later(*item, in.origin(), run, counters);
+        else
+          path = (*choose)(*item, in.origin(), run, counters);
         if (!path) continue;
         co_await split->room(*path);
         if (!split->give(*path, std::move(*item), std::exchange(origin, {})))
@@ -214,13 +266,16 @@ class route_description {
             route_settings(options, stage_name<Router>(options.name, otherwise), sizeof...(Paths))),
         paths_(std::move(paths)) {}
 
+  const shared_const<route_settings>& settings() const noexcept { return settings_; }
+  const shared_const<Router>& function() const noexcept { return router_; }
+
   // The pipeline with one Step more, which routes items of type T.
-  template <template <class, class> class Step, class T, class In>
-  auto attach_as(const pipeline<In>& in) const {
+  template <template <class, class> class Step, class T, class In, class Chooser>
+  auto attach_as(const pipeline<In>& in, Chooser choose) const {
     auto attached = attach_paths(paths_, in);
     using out = typename end_of_paths<decltype(attached)>::type;
     auto paths = as_list<out>(attached);
-    counted_ptr step(new Step<T, out>(in, std::move(paths), chooser_for<T>(settings_, router_)));
+    counted_ptr step(new Step<T, out>(in, std::move(paths), std::move(choose)));
     return pipeline<out>(std::move(step));
   }
 
@@ -241,7 +296,8 @@ class route_stage : private detail::route_description<Router, Paths...> {
 
   template <class T>
   auto attach(const pipeline<T>& in) const {
-    return this->template attach_as<detail::routing, T>(in);
+    auto choose = detail::chooser_for<T>(this->settings(), this->function());
+    return this->template attach_as<detail::routing, T>(in, std::move(choose));
   }
 };
 
@@ -255,8 +311,9 @@ class route_stage : private detail::route_description<Router, Paths...> {
 // a path, in no order between paths. What a path drops or adds is its own affair. The items of a
 // path that has ended by itself (by a take in it) are dropped.
 //
-// The router is called by one thread of the CPU pool at a time, when the item comes. If it throws,
-// or there is no path of that number, the item fails, as `on_error` says.
+// The router is called by one thread of the CPU pool at a time, when the item comes. It may return
+// a task of the number, which is awaited before the next item is routed: what it awaits should be
+// short. If it throws, or there is no path of that number, the item fails, as `on_error` says.
 template <class Router, class... Paths>
 route_stage<std::decay_t<Router>, Paths...> route(Router&& router, const route_options& options,
                                                   Paths... paths) {

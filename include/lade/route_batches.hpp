@@ -5,6 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/common/counted.hpp>
+#include <lade/detail/common/shared_const.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
@@ -24,6 +25,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -33,6 +35,121 @@
 namespace lade {
 namespace detail {
 
+// How the items of a batch get their paths.
+template <class T>
+class batch_chooser : public counted {
+ public:
+  static constexpr std::size_t none = ~std::size_t{0};  // of an item that is dropped
+
+  virtual const route_settings& settings() const noexcept = 0;
+
+  // The path of each item. All must outlive the task.
+  virtual task<std::vector<std::size_t>> choose(const std::vector<T>& batch, const lineage& origin,
+                                                const open_context& run,
+                                                stage_counters& counters) const = 0;
+};
+
+// By a router of items.
+template <class T, class Router>
+class item_by_item final : public batch_chooser<T> {
+ public:
+  item_by_item(const shared_const<route_settings>& settings, const shared_const<Router>& router)
+      : chooser_(settings, router) {}
+
+  const route_settings& settings() const noexcept override { return chooser_.settings(); }
+
+  task<std::vector<std::size_t>> choose(const std::vector<T>& batch, const lineage& origin,
+                                        const open_context& run,
+                                        stage_counters& counters) const override {
+    std::vector<std::size_t> paths;
+    paths.reserve(batch.size());
+    for (auto&& each : batch) {
+      const T& item = each;
+      std::optional<std::size_t> path;
+      if (chooser_.awaits)
+        path = co_await chooser_.later(item, origin, run, counters);
+      else
+        path = chooser_(item, origin, run, counters);
+      paths.push_back(path.value_or(batch_chooser<T>::none));
+    }
+    co_return paths;
+  }
+
+ private:
+  path_chooser_of<T, Router> chooser_;
+};
+
+// Throws error(invalid_argument) unless a router has returned a path for each item.
+void require_path_for_each(std::size_t paths, std::size_t items);
+
+// By a router that sees the whole batch.
+template <class T, class Router>
+class whole_batch final : public batch_chooser<T> {
+  using batch_type = std::vector<T>;
+  static_assert(std::ranges::input_range<routed<Router, batch_type>> &&
+                    std::integral<std::ranges::range_value_t<routed<Router, batch_type>>>,
+                "lade::route_batches: a router of batches must return a range with the number of a "
+                "path for each item, or a task of it");
+  static constexpr bool is_task = outcome_of<
+      std::remove_cvref_t<std::invoke_result_t<const Router&, const batch_type&>>>::is_task;
+
+ public:
+  whole_batch(shared_const<route_settings> settings, shared_const<Router> router)
+      : settings_(std::move(settings)), router_(std::move(router)) {}
+
+  const route_settings& settings() const noexcept override { return *settings_; }
+
+  task<std::vector<std::size_t>> choose(const batch_type& batch, const lineage& origin,
+                                        const open_context& run,
+                                        stage_counters& counters) const override {
+    std::vector<std::size_t> paths;
+    std::exception_ptr failure;
+    bool has_failed = false;
+    try {
+      paths = co_await call(batch);
+    } catch (...) {
+      has_failed = true;
+      failure = run.failure(counters, settings_->policy, {}, origin);
+    }
+    if (failure) std::rethrow_exception(failure);
+    if (has_failed) paths.assign(batch.size(), batch_chooser<T>::none);
+    co_return paths;
+  }
+
+ private:
+  task<std::vector<std::size_t>> call(const batch_type& batch) const {
+    if constexpr (is_task) {
+      auto numbers = co_await std::invoke(*router_, batch);
+      co_return checked(numbers, batch.size());
+    } else {
+      auto numbers = std::invoke(*router_, batch);
+      co_return checked(numbers, batch.size());
+    }
+  }
+
+  template <class Numbers>
+  std::vector<std::size_t> checked(const Numbers& numbers, std::size_t items) const {
+    std::vector<std::size_t> paths;
+    for (auto each : numbers) paths.push_back(require_path(+each, settings_->paths));
+    require_path_for_each(paths.size(), items);
+    return paths;
+  }
+
+  shared_const<route_settings> settings_;
+  shared_const<Router> router_;
+};
+
+template <class T, class Router>
+counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_settings>& settings,
+                                                      const shared_const<Router>& router) {
+  constexpr bool of_batches = !std::is_invocable_v<const Router&, const T&> &&
+                              std::is_invocable_v<const Router&, const std::vector<T>&>;
+  if constexpr (of_batches)
+    return counted_ptr<const batch_chooser<T>>(new whole_batch<T, Router>(settings, router));
+  else
+    return counted_ptr<const batch_chooser<T>>(new item_by_item<T, Router>(settings, router));
+}
+
 // A route of vectors, the items of which have type T, into vectors.
 template <class T, class Out>
 class batch_routing final : public node<Out> {
@@ -41,7 +158,7 @@ class batch_routing final : public node<Out> {
 
  public:
   using in = std::vector<T>;
-  using chooser = counted_ptr<const path_chooser<T>>;
+  using chooser = counted_ptr<const batch_chooser<T>>;
 
   batch_routing(pipeline<in> input, std::vector<pipeline<Out>> paths, chooser choose)
       : node<Out>(node_facts::split_of(input.last(), ends_of(paths), "route_batches",
@@ -102,11 +219,10 @@ class batch_routing final : public node<Out> {
         if (run.run->failures().is_behind()) co_await run.run->failures().room();
         counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
         std::vector<in> parts(choose->settings().paths);
-        for (auto&& each : *batch) {
-          T item(std::move(each));
-          if (auto path = (*choose)(item, input.origin(), run, counters))
-            parts[*path].push_back(std::move(item));
-        }
+        auto paths = co_await choose->choose(*batch, input.origin(), run, counters);
+        for (std::size_t i = 0; i < paths.size(); ++i)
+          if (paths[i] != batch_chooser<T>::none)
+            parts[paths[i]].push_back(T(std::move((*batch)[i])));
         split->begin_batch();
         co_await begun->push(parted(input.origin(), paths_of(parts)));
         for (std::size_t path = 0; path < parts.size(); ++path)
@@ -190,13 +306,16 @@ class route_batches_stage : private detail::route_description<Router, Paths...> 
 
   template <class T>
   auto attach(const pipeline<std::vector<T>>& in) const {
-    return this->template attach_as<detail::batch_routing, T>(in);
+    auto choose = detail::batch_chooser_for<T>(this->settings(), this->function());
+    return this->template attach_as<detail::batch_routing, T>(in, std::move(choose));
   }
 };
 
 // Splits each vector into parts, sends the parts down their paths as vectors, and joins the vectors
 // that the paths return, those of path 0 first. `router(item)` returns the number of the item's
-// path, as for `route`. Batches keep their order.
+// path, as for `route`. A router that takes the batch instead, as a const std::vector&, returns a
+// range with the number of a path for each item; where it throws, the batch fails as one. Batches
+// keep their order.
 //
 //   auto outputs = images | lade::batch(32)
 //                | lade::route_batches(kind_of, lade::map(model_a), lade::map(model_b));

@@ -1,5 +1,10 @@
 #include <lade/detail/common/require.hpp>
+#include <lade/error.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
+
+#include <string>
+#include <utility>
 
 namespace lade::detail {
 
@@ -11,6 +16,12 @@ route_settings::route_settings(const route_options& options, std::string stage,
       policy{.finally = options.on_error, .budget = options.error_budget} {
   require_count(name, "buffer", options.buffer);
   require_budget(name, options.error_budget);
+}
+
+void require_path_for_each(std::size_t paths, std::size_t items) {
+  if (paths != items)
+    throw error(errc::invalid_argument, "choose paths",
+                std::to_string(paths) + " for a batch of " + std::to_string(items));
 }
 
 }  // namespace lade::detail

@@ -731,6 +731,85 @@ TEST(RouteBatches, APathThatIsOnlySlowIsWaitedFor) {
   EXPECT_THAT(*items.wait_next(), ElementsAre(4, 6, 7, 5));
 }
 
+static task<int> parity_later(int i) {
+  co_await sleep(std::chrono::microseconds(10));
+  co_return i % 2;
+}
+
+TEST(Route, ARouterMayReturnATask) {
+  runtime where({.threads = 2});
+  auto items = from(numbers{20}) | route(parity_later, map(itself), map(negative));
+  EXPECT_EQ(sorted(collect(where, items)),
+            sorted(collect(where, from(numbers{20}) | route(parity, map(itself), map(negative)))));
+}
+
+TEST(Route, ATaskOfARouterThatThrowsFailsItsItem) {
+  auto refuses_two = [](int i) -> task<int> {
+    co_await sleep(std::chrono::microseconds(10));
+    if (i == 2) throw std::runtime_error("two");
+    co_return i == 3 ? 7 : 0;
+  };
+  runtime where({.threads = 2});
+  auto routed = [&](on_error policy) {
+    return from(numbers{5}) |
+           route(refuses_two, {.on_error = policy, .name = "kind"}, map(itself), map(itself));
+  };
+  EXPECT_THAT(sorted(collect(where, routed(on_error::skip))), ElementsAre(0, 1, 4));
+  EXPECT_THAT([&] { collect(where, routed(on_error::fail)); },
+              ThrowsMessage<stage_error>(HasSubstr("kind")));
+}
+
+// The larger half of a batch goes to path 1.
+static std::vector<int> larger_half(const ints& batch) {
+  auto sorted_batch = sorted(batch);
+  std::vector<int> paths;
+  for (auto each : batch) paths.push_back(each >= sorted_batch[batch.size() / 2] ? 1 : 0);
+  return paths;
+}
+
+static task<std::vector<int>> larger_half_later(const ints& batch) {
+  co_await sleep(std::chrono::microseconds(10));
+  co_return larger_half(batch);
+}
+
+TEST(RouteBatches, ARouterMaySeeTheWholeBatch) {
+  runtime where({.threads = 2});
+  auto batches = from(numbers{10}) | batch(4);
+  for (auto& routed :
+       {batches | route_batches(larger_half, map(each(itself)), map(each(negative))),
+        batches | route_batches(larger_half_later, map(each(itself)), map(each(negative)))})
+    EXPECT_THAT(collect(where, routed),
+                ElementsAre(ints{0, 1, -2, -3}, ints{4, 5, -6, -7}, ints{8, -9}));
+}
+
+TEST(RouteBatches, ARouterOfBatchesThatThrowsFailsTheBatch) {
+  auto refuses_second = [](const ints& batch) {
+    if (batch.front() == 4) throw std::runtime_error("four");
+    return larger_half(batch);
+  };
+  runtime where({.threads = 2});
+  auto routed = [&](on_error policy) {
+    return from(numbers{10}) | batch(4) |
+           route_batches(refuses_second, {.on_error = policy}, chain(), chain());
+  };
+  auto run = where.run(routed(on_error::skip));
+  EXPECT_THAT(collect(run), ElementsAre(ints{0, 1, 2, 3}, ints{}, ints{8, 9}));
+  EXPECT_THAT(run.failures(), SizeIs(1));
+  EXPECT_THAT([&] { collect(where, routed(on_error::fail)); },
+              ThrowsMessage<stage_error>(HasSubstr("four")));
+}
+
+TEST(RouteBatches, ARouterOfBatchesMustReturnAPathForEachItem) {
+  auto one_short = [](const ints& batch) { return std::vector<int>(batch.size() - 1); };
+  auto no_path = [](const ints& batch) { return std::vector<int>(batch.size(), 2); };
+  runtime where({.threads = 2});
+  auto batches = from(numbers{4}) | batch(4);
+  EXPECT_THAT([&] { collect(where, batches | route_batches(one_short, chain(), chain())); },
+              ThrowsMessage<stage_error>(HasSubstr("3 for a batch of 4")));
+  EXPECT_THAT([&] { collect(where, batches | route_batches(no_path, chain(), chain())); },
+              ThrowsMessage<stage_error>(HasSubstr("number 2 of 2")));
+}
+
 TEST(RouteBatches, BeginsNoMoreBatchesThanItsBuffer) {
   runtime runtime({.threads = 3});
   std::atomic<int> pulled = 0;
