@@ -96,6 +96,11 @@ class unbatch_stage {
       return apart(in.open(run.making_parts("unbatch", true)));
     });
   }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    static_assert(!std::movable<T>, "lade::unbatch: items must be std::vectors");
+    return in;
+  }
 
  private:
   template <class T>
@@ -460,12 +465,21 @@ batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
   return {std::tuple<W>(std::move(writer)), options};
 }
 
+// Does not compile: W is no writer.
+template <class W>
+  requires(!sample_writer<W>)
+void batch_into(const W&, const batch_into_options&) {
+  static_assert(sample_writer<W>,
+                "lade::batch_into: a writer must have spec(), which returns a tensor_spec, and be "
+                "callable as const with a sample and a tensor: not a mutable lambda");
+}
+
 // The same with several writers, see writers(): a batch has a tensor of each. Two of the same name
 // are refused.
 template <sample_writer... W>
-  requires(sizeof...(W) > 0)
 batch_into_stage<W...> batch_into(const writer_list<W...>& writers,
                                   const batch_into_options& options) {
+  static_assert(sizeof...(W) > 0, "lade::batch_into: there must be a writer");
   return {writers.all(), options};
 }
 
