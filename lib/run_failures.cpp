@@ -18,11 +18,13 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
     if (why.starts_with(prefix)) why.erase(0, prefix.size());
     auto of_stage = stage.failed.fetch_add(1, std::memory_order_relaxed) + 1;
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
-    auto of_run = record({stage.name(), item, why, attempts, origin, epoch()});
+    const bool own_budget = policy.budget.is_given();
+    auto of_run = record({stage.name(), item, why, attempts, origin, epoch()}, !own_budget);
     bool tolerant =
         policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
     bool pass = tolerant && code != condition::device_lost;
-    bool too_many = pass && (exceeds(policy.budget, of_stage, stage.in) || exceeds_budget(of_run));
+    bool too_many =
+        pass && (own_budget ? exceeds(policy.budget, of_stage, stage.in) : exceeds_budget(of_run));
     if (too_many) why += " (more failures than the budget allows)";
     if (too_many || !pass)
       return end_run({cause, code, stage.name(), std::move(item), origin, why});
@@ -41,12 +43,12 @@ std::exception_ptr run_state::fail(stage_counters& stage, const failure_policy& 
   }
 }
 
-std::uint64_t run_state::record(failure_record failure) {
+std::uint64_t run_state::record(failure_record failure, bool counts) {
   bool begin = false;
   std::uint64_t number = 0;
   {
     std::lock_guard lock(mutex_);
-    number = ++failed_;
+    if (counts) number = ++failed_;
     if (options_.on_failure || failure_log_.is_open()) {
       unreported_.push_back(failure);
       if (!room_ && unreported_.size() >= most_unreported) room_ = std::make_shared<event>();

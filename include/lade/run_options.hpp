@@ -76,8 +76,8 @@ struct run_options {
   bool require_state = false;
 
   // What is to become of items that fail in stages that do not say it, how often those stages that
-  // can call again do so, and how many may fail in all stages together. Where there are retries, no
-  // map or filter works in place.
+  // can call again do so, and how many may fail in all stages together that have no budget of their
+  // own (see error_budget). Where there are retries, no map or filter works in place.
   lade::on_error on_error = lade::on_error::fail;
   lade::retry retry = {};
   lade::error_budget error_budget = {};

@@ -197,10 +197,10 @@ class run_state {
   // Needs the executor until the children have ended.
   void use(executor& home);
 
-  // Records a failure and returns its number, from 1 on. The log is written and on_failure called
-  // on the CPU pool, so neither a slow disk nor a blocking listener delays the thread on which the
-  // item failed.
-  std::uint64_t record(failure_record failure);
+  // Records a failure. Returns its number among those that count in the run's budget, from 1 on; 0
+  // if it is none of them. The log is written and on_failure called on the CPU pool, so neither a
+  // slow disk nor a blocking listener delays the thread on which the item failed.
+  std::uint64_t record(failure_record failure, bool counts);
   task<> report_failures();
   std::optional<failure_record> next_unreported();
   void report(const failure_record& failure) noexcept;
@@ -238,7 +238,7 @@ class run_state {
     stage_error failure;
   };
   std::vector<final_failure> final_failures_;
-  std::uint64_t failed_ = 0;
+  std::uint64_t failed_ = 0;  // that count in the run's budget
   std::deque<failure_record> unreported_;
   bool reporting_ = false;            // report_failures is running
   std::shared_ptr<event> room_;       // set when fewer are unreported; null if not behind
