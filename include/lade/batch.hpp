@@ -9,6 +9,7 @@
 #include <lade/detail/counted.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/shared_const.hpp>
+#include <lade/hooks.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>
@@ -245,6 +246,9 @@ class assigned {
   std::shared_ptr<open_batch> batch_;
   std::size_t slot_;
 };
+
+// Hooks see the sample.
+inline item_view view_of(const assigned& item) noexcept { return item_view(item.sample()); }
 
 }  // namespace detail
 

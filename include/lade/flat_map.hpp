@@ -135,17 +135,21 @@ class flat_mapping : public node<Out> {
                              stage_counters& counters) const {
     if (run.run->is_behind_with_failures()) co_await run.run->room_for_failures();
     run.throw_if_stopped(counters);
-    hooked_call visit(*run.run, counters, name, origin);
+    hooked_call hooked(*run.run, counters, origin);
     part_lineage origins(origin, members_of(item));
-    auto made = call(std::move(item));
+    std::optional<async_generator<Out>> made;
     while (true) {
       Out* part = nullptr;
       std::exception_ptr failure;
       try {
-        part = co_await made.next();
-        if (!part) visit.leave(nullptr);
+        if (!made) {
+          if (hooked.has_hooks()) hooked.enter(name.text(), view_of(item));
+          made.emplace(call(std::move(item)));
+        }
+        part = co_await made->next();
+        if (!part) hooked.leave({});
       } catch (...) {
-        visit.leave(std::current_exception());
+        hooked.end(std::current_exception(), {});
         failure = run.failure(counters, settings_->policy(), name.text(), origin);
       }
       if (failure) std::rethrow_exception(failure);

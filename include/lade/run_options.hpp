@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lade {
 
@@ -43,6 +45,25 @@ struct stall_options {
   // of the reactors may be what hangs; of what is noticed last, on the thread that destroys the
   // run. What it throws ends the run. Standard error if not given.
   std::function<void(const std::string&)> to = {};
+};
+
+// The hook objects of a run, in the order of entering: `&one` or `{&first, &second}`. Null pointers
+// are left out.
+class hook_list {
+ public:
+  hook_list() = default;
+  hook_list(run_hooks* one) { add(one); }
+  hook_list(std::initializer_list<run_hooks*> several) {
+    for (auto* each : several) add(each);
+  }
+
+  void add(run_hooks* next) {
+    if (next) all_.push_back(next);
+  }
+  const std::vector<run_hooks*>& all() const noexcept { return all_; }
+
+ private:
+  std::vector<run_hooks*> all_;
 };
 
 // What functions here refer to, `trace` and `hooks` must outlive the run, which nothing checks: the
@@ -108,7 +129,7 @@ struct run_options {
   lade::trace* trace = nullptr;
 
   // Called around stages and their calls for items; see hooks.hpp.
-  run_hooks* hooks = nullptr;
+  hook_list hooks = {};
 
   // A file to which a line of JSON is added for every item that fails, before on_failure is called
   // for it. The run throws if it cannot be opened, and ends if it cannot be written.
