@@ -23,7 +23,7 @@ PROGRAMS = {"docs", "examples", "subprojects", "tests"}
 
 @dataclasses.dataclass
 class Module:
-    """A section of modules.ini. docs/9-writing-a-module.md explains the fields."""
+    """A section of modules.ini. docs/guides/writing-a-module.md explains the fields."""
 
     name: str
     description: str

@@ -5,7 +5,7 @@
 //
 // The folders in the root are the classes. Any name that lade reads will do: s3://, gs://,
 // https:// of a store that lists, or a path. Credentials and endpoint come from the environment
-// (see docs/10-remote-data.md); ranks, if there are several, from torchrun, Slurm or Open MPI.
+// (see docs/guides/remote-data.md); ranks, if there are several, from torchrun, Slurm or Open MPI.
 //
 // "Trains" by writing what is in each batch to LOG, a line each, and saves where it is to
 // CHECKPOINT after every step.

@@ -285,7 +285,7 @@ class cache_stage {
 //
 // An item that a stage before the cache dropped because it failed (on_error::skip), while the cache
 // was filled, is not tried again and not reported in later runs: it is missing there. Retry before
-// the cache what may fail for a moment (docs/6-batching.md).
+// the cache what may fail for a moment (docs/guides/batching.md).
 //
 // What is kept stays as it is: a shuffle or a random transformation before the cache gives in all
 // runs what it gave in the first, also for the rest. Put behind it what is to differ from epoch to
@@ -293,10 +293,10 @@ class cache_stage {
 // counts to the limit of the runtime that it came from.
 //
 // A cache that is filled before the pass ends keeps a part. Where a run could not go on from a
-// state, a part is not exact (docs/6-batching.md), and then the whole is kept or nothing. A pass
-// that fails or is left before the cache is filled keeps nothing. Of several runs at a time, one
-// fills it. With a cache there is no state. In a path of tee, route or route_batches a run throws
-// error(invalid_argument).
+// state, a part is not exact (docs/guides/batching.md), and then the whole is kept or nothing. A
+// pass that fails or is left before the cache is filled keeps nothing. Of several runs at a time,
+// one fills it. With a cache there is no state. In a path of tee, route or route_batches a run
+// throws error(invalid_argument).
 //
 // Bytes are those that items hold, by their member bytes() where they have one. Throws
 // error(invalid_argument) for a limit in bytes of items that do not tell theirs.

@@ -84,7 +84,7 @@ bool time_to_save();
 void save(int network, int optimizer, const std::string& data);
 }  // namespace page_readme
 
-namespace page_2_resume {
+namespace page_checkpoint_and_resume {
 struct model_type {};
 inline model_type model;
 inline auto batches = some<lade::sample_batch>();
@@ -101,9 +101,9 @@ void train(const lade::sample_batch& batch);
 bool time_to_save();
 void save(const model_type& model, const std::string& state);
 std::string load();
-}  // namespace page_2_resume
+}  // namespace page_checkpoint_and_resume
 
-namespace page_4_composition {
+namespace page_building_pipelines {
 struct page {};
 using sample = lade::sample;
 struct tokenizer {
@@ -137,14 +137,14 @@ inline auto samples = some<lade::sample>();
 inline auto web = some<page>(), books = some<page>(), code = some<page>();
 inline auto real = some<lade::sample>(), made = some<lade::sample>();
 void train(const lade::tensor& batch);
-}  // namespace page_4_composition
+}  // namespace page_building_pipelines
 
-namespace page_5_observability {
+namespace page_finding_the_bottleneck {
 inline auto batches = some<lade::sample_batch>();
 void log(const std::string& interval, const std::string& process);
-}  // namespace page_5_observability
+}  // namespace page_finding_the_bottleneck
 
-namespace page_6_batching {
+namespace page_batching {
 struct utterance {
   int speaker() const;
 };
@@ -165,14 +165,14 @@ inline auto augment = lade::map([](image decoded, lade::random) { return decoded
 inline std::vector<double> weights;
 inline lade::shard_options rank;
 std::size_t length_of(const std::vector<int>& sentence);
-}  // namespace page_6_batching
+}  // namespace page_batching
 
-namespace page_7_autotune {
+namespace page_autotuning {
 lade::task<lade::sample> fetch(lade::sample from);
 void train(const lade::sample& page);
-}  // namespace page_7_autotune
+}  // namespace page_autotuning
 
-namespace page_8_life_of_a_run {
+namespace page_running_a_pipeline {
 struct credentials {
   lade::task<> fetch();
 };
@@ -185,60 +185,60 @@ struct queue {
 inline auto batches = some<tokens>();
 void train(const tokens& batch);
 lade::task<> step(tokens batch);
-}  // namespace page_8_life_of_a_run
+}  // namespace page_running_a_pipeline
 
-namespace page_10_remote_data {
+namespace page_remote_data {
 inline int rank = 0;
 void wait_for_rank_0();
-}  // namespace page_10_remote_data
+}  // namespace page_remote_data
 
-namespace page_11_shards {
+namespace page_shards {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image, std::string_view caption);
-}  // namespace page_11_shards
+}  // namespace page_shards
 
-namespace page_12_arrays_and_records {
+namespace page_arrays_and_records {
 void train(const lade::tensor& embeddings, const lade::tensor& targets);
-}  // namespace page_12_arrays_and_records
+}  // namespace page_arrays_and_records
 
-namespace page_13_caches {
+namespace page_caching {
 inline auto samples = some<lade::sample>();
 void train_on(const lade::buffer& image);
-}  // namespace page_13_caches
+}  // namespace page_caching
 
-namespace page_14_demuxing {
+namespace page_demuxing {
 inline lade::buffer file;
 void show(const lade::media::frame& shown);
 void send(const lade::buffer& bytes);
 lade::buffer receive();
-}  // namespace page_14_demuxing
+}  // namespace page_demuxing
 
-namespace page_15_frames_and_clips {
+namespace page_decoding_videos {
 inline lade::buffer file;
 inline lade::media::video opened(file);
 inline std::vector<std::int64_t> numbers;
 void show(const lade::tensor& picture);
 void save(std::int64_t number, const lade::tensor& picture);
 void train(const lade::tensor& clips);
-}  // namespace page_15_frames_and_clips
+}  // namespace page_decoding_videos
 
-namespace page_16_audio {
+namespace page_decoding_audio {
 inline auto waveforms = some<lade::sample>();
 inline lade::tensor waveform;
 inline lade::buffer file;
 void train(const lade::tensor& batch);
-}  // namespace page_16_audio
+}  // namespace page_decoding_audio
 
-namespace page_18_exactness {
+namespace page_frame_accuracy {
 inline lade::buffer file;
 void use(const lade::tensor& plane, const lade::media::rational& time);
-}  // namespace page_18_exactness
+}  // namespace page_frame_accuracy
 
-namespace page_17_encoding {
+namespace page_encoding {
 inline lade::tensor clip;
-}  // namespace page_17_encoding
+}  // namespace page_encoding
 
-namespace page_19_devices_and_memory {
+namespace page_batches_on_gpus {
 inline auto samples = some<lade::sample>();
 struct writing {
   lade::tensor_spec spec() const;
@@ -259,9 +259,9 @@ struct library {
   template <class F>
   void submit(request, F) {}
 };
-}  // namespace page_19_devices_and_memory
+}  // namespace page_batches_on_gpus
 
-namespace page_21_ranks {
+namespace page_sharding_across_ranks {
 struct model_type {};
 inline model_type model;
 inline std::uint64_t epoch = 0;
@@ -277,9 +277,9 @@ std::vector<double> zeros();
 void all_reduce(std::vector<double>& sums);
 void update(const std::vector<double>& sums);
 std::vector<std::string> gather(const std::string& text);
-}  // namespace page_21_ranks
+}  // namespace page_sharding_across_ranks
 
-namespace page_22_serving {
+namespace page_inference_server {
 struct client {};
 class request {
  public:
@@ -289,18 +289,18 @@ lade::task<request> receive(const client& from);
 lade::task<> send(const client& to, std::string text);
 lade::task<> answer(std::vector<request> requests);
 lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free);
-}  // namespace page_22_serving
+}  // namespace page_inference_server
 
-namespace page_24_videos_on_gpus {
+namespace page_decoding_videos_on_gpus {
 inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& clip);
 void train(const lade::tensor& clips, const lade::tensor& labels);
 void launch_my_kernel(std::int64_t number, const std::array<const void*, 3>& planes,
                       std::int64_t pitch, CUstream_st* stream);
-}  // namespace page_24_videos_on_gpus
+}  // namespace page_decoding_videos_on_gpus
 
 // Enough of libtorch for the page's programs.
-namespace page_20_trainers {
+namespace page_training_with_libtorch {
 namespace at {
 struct Tensor {
   Tensor to(int device) const;
@@ -354,18 +354,18 @@ inline int device = 0;
 inline std::string saved;
 inline auto batches = some<lade::sample_batch>();
 void replace_file(const std::string& path, const std::string& contents);
-}  // namespace page_20_trainers
+}  // namespace page_training_with_libtorch
 
-namespace page_23_jpegs_on_gpus {
+namespace page_decoding_jpegs_on_gpus {
 inline auto samples = some<lade::sample>();
 inline auto& decoder = *static_cast<lade::cuda::jpeg_decoder*>(nullptr);
 inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& images, const lade::tensor& labels);
 void display(const lade::tensor& image, const lade::cuda::stream& on);
-}  // namespace page_23_jpegs_on_gpus
+}  // namespace page_decoding_jpegs_on_gpus
 
-namespace page_26_coming_from_other_loaders {
+namespace page_coming_from_other_loaders {
 inline lade::state saved;
 std::vector<int> encode(const std::string& text);
 void train(const lade::tensor& images, const lade::tensor& labels);
-}  // namespace page_26_coming_from_other_loaders
+}  // namespace page_coming_from_other_loaders

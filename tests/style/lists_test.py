@@ -77,7 +77,7 @@ def made(root, registry):
 
 
 def rows(module):
-    """What the tables of docs/1-integration.md say of a module."""
+    """What the tables of docs/guides/integration.md say of a module."""
     yield (f"| `{module.name}` | `{module.implementation}` | `{' '.join(module.link)}` "
            f"| `{module.library}` | `{module.target}` |")
     if module.option:
@@ -85,11 +85,11 @@ def rows(module):
 
 
 def tables(root, registry):
-    lines = (root / "docs/1-integration.md").read_text().splitlines()
+    lines = (root / "docs/guides/integration.md").read_text().splitlines()
     for module in registry.values():
         for row in rows(module):
             if row not in lines:
-                yield f"docs/1-integration.md: lacks {row}"
+                yield f"docs/guides/integration.md: lacks {row}"
 
 
 def faults(root):

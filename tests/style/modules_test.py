@@ -96,7 +96,7 @@ FILES = {
     "tests/consume/lade-net.cpp": "",
     "tests/consume/lade-cuda.cpp": "",
     "tests/meson.build": "executable('special', 'io/special_test.cpp')",
-    "docs/1-integration.md": PAGE,
+    "docs/guides/integration.md": PAGE,
     "modules.ini": MODULES,
 }
 
@@ -287,8 +287,8 @@ class Lists(Tree):
 
     def test_a_row_that_the_page_lacks_is_named(self):
         row = "| `cuda` | `auto`, `enabled`, `disabled` | Kernels (CUDA) |"
-        self.write("docs/1-integration.md", PAGE.replace(row, ""))
-        self.assert_faults(f"docs/1-integration.md: lacks {row}")
+        self.write("docs/guides/integration.md", PAGE.replace(row, ""))
+        self.assert_faults(f"docs/guides/integration.md: lacks {row}")
 
 
 if __name__ == "__main__":

@@ -72,8 +72,9 @@ namespace io {
 //       lade::shard(lade::rank_from_environment()) |
 //       lade::flat_map(lade::io::read_tar, {.concurrency = 4}) | lade::shuffle({.window = 4096})
 //
-// Behind flat_map, a window shuffle or a batch has no state to go on from (see docs/2-resume.md).
-// io::from_shards and io::index_shards are sources that have one.
+// Behind flat_map, a window shuffle or a batch has no state to go on from (see
+// docs/guides/checkpoint-and-resume.md). io::from_shards and io::index_shards are sources that have
+// one.
 //
 //   lade::flat_map(lade::io::read_tar.with({.data = "jpg,png", .label = "cls"}))
 //

@@ -77,10 +77,10 @@ struct audio_options {
 // - Integers become floats in [-1, 1). The samples are those of the ffmpeg program with `-ar`,
 //   `-ac` and the encoder `pcm_` of the type, bit for bit. f16 and bf16 are rounded from f32 to
 //   nearest. Silence is 128 for u8, else 0.
-// - A window is a slice of all samples. docs/18-exactness.md lists codecs with differences.
-// - Windows of codecs and containers that docs/18-exactness.md lists are found by times, and
-//   decoded from shortly before them. Windows of all others are found by counting samples from the
-//   beginning of the file, which is exact and takes longer.
+// - A window is a slice of all samples; docs/guides/frame-accuracy.md lists codecs with differences.
+// - Windows of codecs and containers that this page lists are found by times, and decoded from
+//   shortly before them. Windows of all others are found by counting samples from the beginning of
+//   the file, which is exact and takes longer.
 // - MPEG-TS and Ogg files of joined parts are decoded from the beginning, too. If the sample rate
 //   changes, a window behind that is error(unsupported). Large files behind a reader are refused as
 //   demuxer.hpp says, unless the window is at the beginning.

@@ -64,7 +64,7 @@ struct packet_stream_options {
 // options that do not work, error(stopped) if the caller is cancelled at any point, FFmpeg's error
 // for damage, and what the reader throws. error(limit_exceeded): packets, or tables of MP4 and
 // QuickTime, list many times what a file of its length can have, or an edit list more than 4,096
-// edits; see docs/18-exactness.md.
+// edits; see docs/guides/frame-accuracy.md.
 //
 // A file that ends before its headers say is refused with error(invalid_data): of MP4, QuickTime,
 // Matroska, WebM, AVI, WAV, CAF, FLAC and Ogg. A file in memory is refused when it is opened,
@@ -112,8 +112,8 @@ class demuxer {
 
   // The packets that decoding the window of a stream needs. They begin with the last key frame
   // before it at which decoding can start exactly: none of a periodic intra refresh. Of audio, they
-  // begin shortly before it where docs/18-exactness.md lists codec and container, else with the
-  // first packet of the file; all of them are in memory then. They end with the last packet that
+  // begin shortly before it where docs/guides/frame-accuracy.md lists codec and container, else with
+  // the first packet of the file; all of them are in memory then. They end with the last packet that
   // has a frame in the window, or with those behind it without which the decoder does not return
   // that frame. They are all packets of a stream of which an edit list of MP4 or QuickTime shows
   // several parts. Throws error(invalid_argument) for a stream that the file does not have, or a
