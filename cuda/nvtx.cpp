@@ -3,6 +3,9 @@
 #include <lade/cuda/nvtx.hpp>
 #include <lade/printable.hpp>
 
+#include <any>
+#include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace lade::cuda {
@@ -18,24 +21,32 @@ nvtx_hooks::~nvtx_hooks() {
   if (domain_) functions_.domain_destroy(domain_);
 }
 
+// Both hooks of a stage get the same characters.
 void nvtx_hooks::enter_stage(std::string_view stage) {
-  if (domain_) begin(stage.data(), stage, {});
+  if (!domain_) return;
+  auto range = begin(stage, {});
+  std::lock_guard lock(mutex_);
+  stages_.emplace(stage.data(), range);
 }
 
 void nvtx_hooks::leave_stage(std::string_view stage, const std::exception_ptr&) {
-  if (domain_) end(stage.data());
+  if (!domain_) return;
+  std::unique_lock lock(mutex_);
+  auto ended = stages_.extract(stage.data());
+  lock.unlock();
+  if (ended) functions_.range_end(domain_, ended.mapped());
 }
 
-// Both hooks of a call get the same object of positions. The thread may be another one.
 void nvtx_hooks::enter_item(const item_call& call) {
-  if (domain_) begin(&call.positions, call.stage, call.item);
+  if (domain_) call.local = begin(call.stage, call.item);
 }
 
 void nvtx_hooks::leave_item(const item_call& call, const std::exception_ptr&) {
-  if (domain_) end(&call.positions);
+  if (auto* range = std::any_cast<std::uint64_t>(&call.local))
+    functions_.range_end(domain_, *range);
 }
 
-void nvtx_hooks::begin(const void* key, std::string_view stage, std::string_view item) {
+std::uint64_t nvtx_hooks::begin(std::string_view stage, std::string_view item) const {
   std::string name(stage);
   if (!item.empty()) name.append(" ").append(printable(item));
   nvtxEventAttributes_t attributes{};
@@ -43,21 +54,7 @@ void nvtx_hooks::begin(const void* key, std::string_view stage, std::string_view
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
   attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
   attributes.message.ascii = name.c_str();
-  auto range = functions_.range_start(domain_, &attributes);
-  std::lock_guard lock(mutex_);
-  open_.emplace(key, range);
-}
-
-void nvtx_hooks::end(const void* key) {
-  nvtxRangeId_t range = 0;
-  {
-    std::lock_guard lock(mutex_);
-    auto found = open_.find(key);
-    if (found == open_.end()) return;
-    range = found->second;
-    open_.erase(found);
-  }
-  functions_.range_end(domain_, range);
+  return functions_.range_start(domain_, &attributes);
 }
 
 }  // namespace lade::cuda

@@ -9,6 +9,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/stages/calls.hpp>
 #include <lade/detail/stages/concurrent_core.hpp>
+#include <lade/hooks.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/sample.hpp>
 #include <lade/sample_batch.hpp>
@@ -94,6 +95,11 @@ class unbatch_stage {
     facts = std::move(facts).yielding(cardinality::several).making_parts("unbatch", true);
     return detail::make_pipeline<T>(
         std::move(facts), [in](const detail::open_context& run) { return apart(in.open(run)); });
+  }
+  template <class T>
+  pipeline<T> attach(const pipeline<T>& in) const {
+    static_assert(!std::movable<T>, "lade::unbatch: items must be std::vectors");
+    return in;
   }
 
  private:
@@ -239,6 +245,9 @@ class assigned {
   std::shared_ptr<open_batch> batch_;
   std::size_t slot_;
 };
+
+// Hooks see the sample.
+inline item_view view_of(const assigned& item) noexcept { return item_view(item.sample()); }
 
 }  // namespace detail
 
@@ -459,12 +468,21 @@ batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
   return {std::tuple<W>(std::move(writer)), options};
 }
 
+// Does not compile: W is no writer.
+template <class W>
+  requires(!sample_writer<W>)
+void batch_into(const W&, const batch_into_options&) {
+  static_assert(sample_writer<W>,
+                "lade::batch_into: a writer must have spec(), which returns a tensor_spec, and be "
+                "callable as const with a sample and a tensor: not a mutable lambda");
+}
+
 // The same with several writers, see writers(): a batch has a tensor of each. Two of the same name
 // are refused.
 template <sample_writer... W>
-  requires(sizeof...(W) > 0)
 batch_into_stage<W...> batch_into(const writer_list<W...>& writers,
                                   const batch_into_options& options) {
+  static_assert(sizeof...(W) > 0, "lade::batch_into: there must be a writer");
   return {writers.all(), options};
 }
 

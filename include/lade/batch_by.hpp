@@ -45,8 +45,10 @@ class batch_by_stage {
   }
 
   template <class T>
-    requires accumulator<A, T>
   auto attach(const pipeline<T>& in) const {
+    static_assert(accumulator<A, T>,
+                  "lade::batch_by: the accumulator must be copyable, with add(item), which returns "
+                  "a std::optional of a batch, and flush(), which returns the same");
     using out = typename detail::optional_value<decltype(std::declval<A&>().flush())>::type;
     return detail::make_pipeline<out>(
         detail::node_facts::behind(in.last(), "batch_by", name_)

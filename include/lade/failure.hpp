@@ -45,16 +45,25 @@ struct retry {
   std::function<bool(const std::exception_ptr&)> when = {};
 };
 
-// How many items may fail under a policy that lets the run go on. One more, and it ends with that
-// failure.
+// How many items may fail under a policy that lets the run go on. One more, and the run ends with
+// that failure. Substituted items count, attempts that are followed by another do not. Without a
+// count and a rate, any number may fail.
 //
-// Begun are, of a stage, the items that it has taken. Of a run they are all that its sources have
-// given, or those of the stage that has taken the most, if these are more: the parts of a flat_map
-// are items too, and so is what a cache gives again.
+// Which budget judges a failure:
+// - A stage whose options give a count or a rate is judged by this budget alone. The run's budget
+//   does not apply to the stage, and does not count its failures: so a stage's budget may be looser
+//   than the run's or stricter. `{.rate = 1}` lets any number of the stage's items fail.
+// - All other stages are judged together by the budget of run_options.
+//
+// The rate is one of the items begun. For a stage, these are the items that it has taken. For the
+// run, they are the items that all sources have given, or that a single stage has taken, if these
+// are more: the parts of a flat_map are items too, and so is what a cache gives again.
 struct error_budget {
-  std::uint64_t count = ~std::uint64_t{0};  // any; 0: none
-  double rate = 1;                          // 0 to 1, of all items that were begun ...
-  std::uint64_t probation = 0;              // ... once there were so many
+  std::optional<std::uint64_t> count = {};  // 0: no item may fail
+  std::optional<double> rate = {};          // 0 to 1, of the items begun ...
+  std::uint64_t probation = 0;              // ... once so many have been
+
+  bool is_given() const noexcept { return count || rate; }
 };
 
 // An item that failed.

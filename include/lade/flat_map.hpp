@@ -136,17 +136,21 @@ class flat_mapping : public node<Out> {
                              stage_counters& counters) const {
     if (run.run->failures().is_behind()) co_await run.run->failures().room();
     run.throw_if_stopped(counters);
-    hooked_call visit(*run.run, counters, name, origin);
+    hooked_call hooked(*run.run, counters, origin);
     part_lineage origins(origin, members_of(item));
-    auto made = call(std::move(item));
+    std::optional<async_generator<Out>> made;
     while (true) {
       Out* part = nullptr;
       std::exception_ptr failure;
       try {
-        part = co_await made.next();
-        if (!part) visit.leave(nullptr);
+        if (!made) {
+          if (hooked.has_hooks()) hooked.enter(name.text(), view_of(item));
+          made.emplace(call(std::move(item)));
+        }
+        part = co_await made->next();
+        if (!part) hooked.leave({});
       } catch (...) {
-        visit.leave(std::current_exception());
+        hooked.end(std::current_exception(), {});
         failure = run.failure(counters, settings_->policy(), name.text(), origin);
       }
       if (failure) std::rethrow_exception(failure);
@@ -224,14 +228,19 @@ class flat_mapping_of final : public flat_mapping<In, Out> {
   shared_const<F> function_;
 };
 
+// The type of the items in a range or of a generator; none for anything else.
 template <class Many>
-struct element {
+struct element {};
+template <std::ranges::range Many>
+struct element<Many> {
   using type = std::ranges::range_value_t<Many>;
 };
 template <class T>
 struct element<async_generator<T>> {
   using type = T;
 };
+template <class Many>
+concept has_elements = requires { typename element<Many>::type; };
 
 }  // namespace detail
 
@@ -250,9 +259,21 @@ class flat_map_stage {
                   "lade::flat_map: the function must take the stage's item, by value or const "
                   "reference, and be callable as const: not a mutable lambda, not one that takes "
                   "T&");
+    if constexpr (fits)
+      return attach_for<std::remove_cvref_t<std::invoke_result_t<const F&, In>>>(in);
+    else
+      return in;
+  }
+
+ private:
+  template <class Many, class In>
+  auto attach_for(const pipeline<In>& in) const {
+    constexpr bool fits = detail::has_elements<Many>;
+    static_assert(fits,
+                  "lade::flat_map: the function must return a range of the new items, or an "
+                  "async_generator");
     if constexpr (fits) {
-      using made = std::remove_cvref_t<std::invoke_result_t<const F&, In>>;
-      using out = typename detail::element<made>::type;
+      using out = typename detail::element<Many>::type;
       detail::counted_ptr step(new detail::flat_mapping_of<In, out, F>(in, settings_, function_));
       return pipeline<out>(std::move(step));
     } else {
@@ -260,7 +281,6 @@ class flat_map_stage {
     }
   }
 
- private:
   detail::shared_const<F> function_;
   detail::shared_const<detail::flat_map_settings> settings_;
 };

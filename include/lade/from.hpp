@@ -416,6 +416,9 @@ auto from(Source source, const from_options& options = {}) {
 // for which it throws are treated as the run's on_error says.
 template <class F>
 auto from_index(std::uint64_t size, F function, const from_options& options = {}) {
+  static_assert(std::is_invocable_v<const F&, std::uint64_t>,
+                "lade::from_index: the function must take the index, return the item, and be "
+                "callable as const: not a mutable lambda");
   using value = std::decay_t<std::invoke_result_t<const F&, std::uint64_t>>;
   class list final : public detail::item_list<value> {
    public:

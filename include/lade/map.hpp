@@ -208,13 +208,14 @@ class mapping final : public node<Out> {
             const kept_name<In>& name, const lineage& origin, const open_context& run,
             stage_counters& counters, in_place_calls& calls) const {
     std::exception_ptr failure;
-    hooked_call visit(*run.run, counters, name, origin);
+    hooked_call hooked(*run.run, counters, origin);
     calls.begin(name, origin);
     try {
+      if (hooked.has_hooks()) hooked.enter(name.text(), view_of(item));
       worker.call(std::move(item), draw, out);
-      visit.leave(nullptr);
+      hooked.leave(view_of_result(out));
     } catch (...) {
-      visit.leave(std::current_exception());
+      hooked.end(std::current_exception(), {});
       out.reset();
       failure = failed(out, name, origin, run, counters);
     }

@@ -185,8 +185,7 @@ std::tuple<async_generator<In>...> open_each(const open_context& run, stage_coun
 // options say which lineage_rule the coroutine follows.
 template <class F, class... In>
 auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {
-  using generator = std::invoke_result_t<const F&, async_generator<In>...>;
-  using out = typename generator::value_type;
+  using out = typename detail::custom_items<F, async_generator<In>...>::type;
   detail::custom_stage custom(detail::stage_name<F>(options.name, "combine"), options);
   return detail::make_pipeline<out>(
       detail::node_facts::behind_all(detail::nodes_of(inputs...), "combine", custom.name())

@@ -10,8 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lade {
 
@@ -45,6 +47,25 @@ struct stall_options {
   std::function<void(const std::string&)> to = {};
 };
 
+// The hook objects of a run, in the order of entering: `&one` or `{&first, &second}`. Null pointers
+// are left out.
+class hook_list {
+ public:
+  hook_list() = default;
+  hook_list(run_hooks* one) { add(one); }
+  hook_list(std::initializer_list<run_hooks*> several) {
+    for (auto* each : several) add(each);
+  }
+
+  void add(run_hooks* next) {
+    if (next) all_.push_back(next);
+  }
+  const std::vector<run_hooks*>& all() const noexcept { return all_; }
+
+ private:
+  std::vector<run_hooks*> all_;
+};
+
 // What functions here refer to, `trace` and `hooks` must outlive the run, which nothing checks: the
 // last calls are made while the run ends.
 //
@@ -76,8 +97,8 @@ struct run_options {
   bool require_state = false;
 
   // What is to become of items that fail in stages that do not say it, how often those stages that
-  // can call again do so, and how many may fail in all stages together. Where there are retries, no
-  // map or filter works in place.
+  // can call again do so, and how many may fail in all stages together that have no budget of their
+  // own (see error_budget). Where there are retries, no map or filter works in place.
   lade::on_error on_error = lade::on_error::fail;
   lade::retry retry = {};
   lade::error_budget error_budget = {};
@@ -108,7 +129,7 @@ struct run_options {
   lade::trace* trace = nullptr;
 
   // Called around stages and their calls for items; see hooks.hpp.
-  run_hooks* hooks = nullptr;
+  hook_list hooks = {};
 
   // A file to which a line of JSON is added for every item that fails, before on_failure is called
   // for it. The run throws if it cannot be opened, and ends if it cannot be written.

@@ -129,6 +129,23 @@ async_generator<T> observe(async_generator<T> stage, open_context run, stage_cou
   }
 }
 
+template <class T>
+constexpr bool is_async_generator = false;
+template <class T>
+constexpr bool is_async_generator<async_generator<T>> = true;
+
+// The items of a user's coroutine that is called with Args.
+template <class F, class... Args>
+struct custom_items {
+  static_assert(std::is_invocable_v<const F&, Args...>,
+                "lade: a custom stage must take an async_generator of each input, and its "
+                "arguments, by value or const reference, and be callable as const");
+  using made = std::invoke_result_t<const F&, Args...>;
+  static_assert(is_async_generator<made>,
+                "lade: a custom stage must return an async_generator of the new items");
+  using type = typename made::value_type;
+};
+
 // A stage that is the user's coroutine: its name, the rule that it follows, and what happens if it
 // throws.
 class custom_stage {
@@ -244,8 +261,7 @@ class through_stage {
 
   template <class In>
   auto attach(const pipeline<In>& in) const {
-    using generator = std::invoke_result_t<const F&, async_generator<In>, const Args&...>;
-    using out = typename generator::value_type;
+    using out = typename detail::custom_items<F, async_generator<In>, const Args&...>::type;
     return detail::make_pipeline<out>(
         detail::node_facts::behind(in.last(), "through", custom_.name())
             .yielding(cardinality::custom)

@@ -80,7 +80,7 @@ void require_retry(std::string_view stage, const retry& how) {
 }
 
 void require_budget(std::string_view stage, const error_budget& budget) {
-  require_number(stage, "error_budget.rate", budget.rate, 0, 1);
+  if (budget.rate) require_number(stage, "error_budget.rate", *budget.rate, 0, 1);
 }
 
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
@@ -90,9 +90,9 @@ void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
 }
 
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept {
-  if (failed > budget.count) return true;
-  return budget.rate < 1 && begun >= budget.probation &&
-         static_cast<double>(failed) > budget.rate * static_cast<double>(begun);
+  if (budget.count && failed > *budget.count) return true;
+  return budget.rate && *budget.rate < 1 && begun >= budget.probation &&
+         static_cast<double>(failed) > *budget.rate * static_cast<double>(begun);
 }
 
 }  // namespace detail

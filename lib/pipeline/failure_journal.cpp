@@ -26,7 +26,7 @@ struct failure_journal::contents {
 
   std::ofstream log;         // used by report() only
   mutable std::mutex mutex;  // guards what follows
-  std::uint64_t failed = 0;
+  std::uint64_t failed = 0;  // that count in the run's budget
   std::deque<failure_record> records;
   std::deque<failure_record> unreported;
   bool reporting = false;       // report_all is running
@@ -55,12 +55,15 @@ std::exception_ptr failure_journal::fail(stage_counters& stage, const failure_po
     if (why.starts_with(prefix)) why.erase(0, prefix.size());
     auto of_stage = stage.failed.fetch_add(1, std::memory_order_relaxed) + 1;
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
-    auto of_run = record({stage.name(), item, why, attempts, origin, options_.epoch.value_or(0)});
+    const bool own_budget = policy.budget.is_given();
+    auto of_run = record({stage.name(), item, why, attempts, origin, options_.epoch.value_or(0)},
+                         !own_budget);
     bool tolerant =
         policy.substitutes || policy.finally.value_or(options_.on_error) == on_error::skip;
     bool pass = tolerant && code != condition::device_lost;
-    bool too_many = pass && (exceeds(policy.budget, of_stage, stage.in) ||
-                             exceeds(options_.error_budget, of_run, stages_.items_begun()));
+    bool too_many =
+        pass && (own_budget ? exceeds(policy.budget, of_stage, stage.in)
+                            : exceeds(options_.error_budget, of_run, stages_.items_begun()));
     if (too_many) why += " (more failures than the budget allows)";
     if (too_many || !pass)
       return end_run({cause, code, stage.name(), std::move(item), origin, why});
@@ -79,12 +82,12 @@ std::exception_ptr failure_journal::fail(stage_counters& stage, const failure_po
   }
 }
 
-std::uint64_t failure_journal::record(failure_record failure) {
+std::uint64_t failure_journal::record(failure_record failure, bool counts) {
   bool begin = false;
   std::uint64_t number = 0;
   {
     std::lock_guard lock(in_->mutex);
-    number = ++in_->failed;
+    if (counts) number = ++in_->failed;
     if (options_.on_failure || in_->log.is_open()) {
       in_->unreported.push_back(failure);
       if (!in_->room && in_->unreported.size() >= contents::most_unreported)

@@ -5,6 +5,7 @@
 #include <lade/hooks.hpp>
 #include <lade/pipeline.hpp>
 
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -14,24 +15,42 @@
 
 namespace lade::detail {
 
-// Tells a run's hooks of a stage. One that is left early is told when it is destroyed.
+// The hooks of a run around a stage. One that is left early is told when it is destroyed.
 class stage_visit {
  public:
   stage_visit(std::shared_ptr<run_state> run, std::string stage)
       : run_(std::move(run)), stage_(std::move(stage)) {
-    run_->tell_hooks([this](run_hooks& hooks) { hooks.enter_stage(stage_); });
+    try {
+      for (auto* each : hooks()) {
+        each->enter_stage(stage_);
+        ++entered_;
+      }
+    } catch (...) {
+      run_->end_by(std::current_exception());
+    }
   }
   stage_visit(const stage_visit&) = delete;
   ~stage_visit() {
-    run_->tell_hooks([this](run_hooks& hooks) { hooks.leave_stage(stage_, failure_); });
+    while (entered_ > 0) leave(*hooks()[--entered_]);
   }
 
   void failed(std::exception_ptr failure) noexcept { failure_ = std::move(failure); }
 
  private:
+  const std::vector<run_hooks*>& hooks() const noexcept { return run_->options().hooks.all(); }
+
+  void leave(run_hooks& hooks) const noexcept {
+    try {
+      hooks.leave_stage(stage_, failure_);
+    } catch (...) {
+      run_->end_by(std::current_exception());
+    }
+  }
+
   std::shared_ptr<run_state> run_;
   std::string stage_;
   std::exception_ptr failure_;
+  std::size_t entered_ = 0;
 };
 
 static generator visit_stage(generator items, std::shared_ptr<run_state> run, std::string name) {
@@ -45,7 +64,7 @@ static generator visit_stage(generator items, std::shared_ptr<run_state> run, st
 }
 
 static generator with_hooks(generator items, const open_context& run) {
-  if (!run.run->options().hooks) return items;
+  if (run.run->options().hooks.all().empty()) return items;
   auto name = run.run->stages().name_of(run.at->key());
   return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
 }

@@ -212,7 +212,7 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
       std::exception_ptr thrown;
       in_hand.begin_call(taken);
       try {
-        in_hand.keep_copy();
+        in_hand.prepare();
         self.call(*calls, taken, memory);
         if (calls->are_tasks) {
           co_await called_task(*calls);

@@ -25,7 +25,7 @@ void concurrent_core::items_in_hand::begin_call(std::size_t slot) {
   log_.begin_call(now);
 }
 
-void concurrent_core::items_in_hand::keep_copy() { keep_copy(0); }
+void concurrent_core::items_in_hand::prepare() { prepare(0); }
 
 std::size_t concurrent_core::items_in_hand::end_call(const std::exception_ptr& thrown) {
   auto now = clock::now();
@@ -60,16 +60,23 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   last_ = stage_.ring_.number_of(slot);
   taken.kept = false;
   calls_->keep_name(number, slot);
-  taken.visit.emplace(*stage_.run_, stage_.counters_, called_name{*calls_, number}, state.origin,
-                      state.attempts + 1);
+  taken.hooked.emplace(*stage_.run_, stage_.counters_, state.origin, state.attempts + 1);
   log_.begin_item(state, taken.track, now);
 }
 
-void concurrent_core::items_in_hand::keep_copy(std::size_t number) {
+void concurrent_core::items_in_hand::prepare(std::size_t number) {
   auto& taken = *items_[number];
   bool may_be_tried_again =
       stage_.slots_[taken.slot].attempts + 1 < stage_.options_.policy.retry.attempts;
   taken.kept = may_be_tried_again && calls_->copy(number, taken.slot);
+  if (taken.hooked->has_hooks())
+    taken.hooked->enter(calls_->name(number), calls_->argument(taken.slot));
+}
+
+std::exception_ptr concurrent_core::items_in_hand::end_hooks(
+    item& of, const std::exception_ptr& thrown) const noexcept {
+  if (!of.hooked->has_hooks()) return thrown;
+  return of.hooked->end(thrown, calls_->result(of.slot));
 }
 
 // True if the item is to be tried again.
@@ -77,13 +84,13 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
                                          clock::time_point now) {
   auto& taken = *items_[number];
   std::optional<clock::duration> pause;
-  taken.visit->leave(thrown);
-  taken.visit.reset();
+  auto failure = end_hooks(taken, thrown);
+  taken.hooked.reset();
   log_.leave_out_waits(stage_.slots_[taken.slot], now);
-  if (thrown) {
+  if (failure) {
     stage_.drop_result(taken.slot);
     try {
-      std::rethrow_exception(thrown);
+      std::rethrow_exception(failure);
     } catch (...) {
       pause = stage_.failed(taken.slot, calls_->name(number), taken.kept);
     }
@@ -157,7 +164,7 @@ std::size_t concurrent_core::items_in_hand::take() {
     begin(number, slot, clock::now());
     items_[number]->needed = memory_.reserved() - before;
     try {
-      keep_copy(number);
+      prepare(number);
       return slot;
     } catch (...) {
       end_early(slot, std::current_exception());

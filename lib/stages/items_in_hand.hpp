@@ -37,7 +37,7 @@ class concurrent_core::items_in_hand final : private several_call {
   // The call for one item, which the worker makes between begin_call and end_call: with what it has
   // thrown, or null. Gives what the worker has done, as finished().
   void begin_call(std::size_t slot);
-  void keep_copy();  // for another attempt; throws what copying the item throws
+  void prepare();  // with a copy for another attempt; throws what copying or a hook throws
   std::size_t end_call(const std::exception_ptr& thrown);
 
   // The call for the item in slot `first`, whose memory has been reserved, and for others that
@@ -54,7 +54,7 @@ class concurrent_core::items_in_hand final : private several_call {
     std::size_t slot = none;
     bool kept = false;
     std::size_t needed = 0;  // memory that has been reserved for it
-    std::optional<hooked_call> visit;
+    std::optional<hooked_call> hooked;
     stage_track track;  // where its span goes in a trace: those of several overlap
   };
 
@@ -67,7 +67,9 @@ class concurrent_core::items_in_hand final : private several_call {
   std::size_t take_waiting();
   std::size_t number_of(std::size_t slot) const noexcept;
   void begin(std::size_t number, std::size_t slot, clock::time_point now);
-  void keep_copy(std::size_t number);
+  void prepare(std::size_t number);
+  // Returns the failure of the call.
+  std::exception_ptr end_hooks(item& of, const std::exception_ptr& thrown) const noexcept;
   bool end(std::size_t number, const std::exception_ptr& thrown, clock::time_point now);
   void end_early(std::size_t slot, const std::exception_ptr& thrown) noexcept;
   void end_memory() noexcept;

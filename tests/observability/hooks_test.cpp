@@ -7,21 +7,31 @@
 #include <lade/hooks.hpp>
 #include <lade/map.hpp>
 #include <lade/pad.hpp>
+#include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/sample.hpp>
+#include <lade/task.hpp>
 #include <lade/tensor.hpp>
+#include <lade/waiting_items.hpp>
 
 #include "../support/pipelines.hpp"
+#include "../support/seed.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <any>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -216,11 +226,10 @@ class throwing : public run_hooks {
   function where_;
 };
 
-TEST(Hooks, WhatOneThrowsEndsTheRunAndReachesTheConsumer) {
+TEST(Hooks, OfAStageThatThrowEndTheRunAndReachTheConsumer) {
   runtime runtime({.threads = 2});
   for (unsigned concurrency : {1u, 4u})
-    for (auto where : {throwing::enters_stage, throwing::leaves_stage, throwing::enters_item,
-                       throwing::leaves_item}) {
+    for (auto where : {throwing::enters_stage, throwing::leaves_stage}) {
       throwing hooks(where);
       auto doubled = from(numbers{where == throwing::leaves_stage ? 10 : -1}) |
                      map([](int i) { return 2 * i; }, {.concurrency = concurrency}) | prefetch(2);
@@ -228,6 +237,318 @@ TEST(Hooks, WhatOneThrowsEndsTheRunAndReachesTheConsumer) {
                   ThrowsMessage<std::domain_error>("hook"))
           << where;
     }
+}
+
+TEST(Hooks, OfAnItemThatThrowFailTheItem) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 4u})
+    for (auto where : {throwing::enters_item, throwing::leaves_item}) {
+      throwing hooks(where);
+      std::atomic<int> calls = 0;
+      auto call = [&](int i) {
+        ++calls;
+        return i;
+      };
+      auto same = [&](map_options how) {
+        how.concurrency = concurrency;
+        how.name = "same";
+        return from(numbers{3}) | map(call, how);
+      };
+      EXPECT_THAT([&] { collect(runtime, same({}), {.hooks = &hooks}); },
+                  ThrowsMessage<stage_error>(StartsWith("same (0): hook")));
+      EXPECT_THAT(collect(runtime, same({.substitute = -1}), {.hooks = &hooks}),
+                  ElementsAre(-1, -1, -1));
+      calls = 0;
+      auto items = runtime.run(same({.on_error = on_error::skip}), {.hooks = &hooks});
+      EXPECT_THAT(collect(items), IsEmpty());
+      EXPECT_EQ(items.statistics().stages.at(1).skipped, 3u);
+      EXPECT_EQ(calls, where == throwing::enters_item ? 0 : 3);
+    }
+}
+
+TEST(Hooks, OfPartsThatThrowFailTheItem) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 2u})
+    for (auto where : {throwing::enters_item, throwing::leaves_item}) {
+      throwing hooks(where);
+      auto twice = from(numbers{2}) | flat_map([](int i) { return std::vector<int>{i, i}; },
+                                               {.concurrency = concurrency, .name = "twice"});
+      EXPECT_THAT([&] { collect(runtime, twice, {.hooks = &hooks}); },
+                  ThrowsMessage<stage_error>(StartsWith("twice (0): hook")));
+      run_options skipping{.on_error = on_error::skip, .hooks = &hooks};
+      auto given = collect(runtime, twice, skipping);
+      if (where == throwing::enters_item)
+        EXPECT_THAT(given, IsEmpty());
+      else
+        EXPECT_THAT(given, ElementsAre(0, 0, 1, 1));  // which went on before the item was left
+    }
+}
+
+TEST(Hooks, ThatThrowForAnItemThatIsLeftEarlyEndTheRun) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 2u}) {
+    throwing hooks(throwing::leaves_item);
+    auto endless = flat_map([](int) { return count_to(-1); }, {.concurrency = concurrency});
+    EXPECT_THAT([&] { collect(runtime, from(numbers{1}) | endless | take(3), {.hooks = &hooks}); },
+                ThrowsMessage<std::domain_error>("hook"));
+  }
+}
+
+// Throws for the first attempts of each item.
+class impatient : public run_hooks {
+ public:
+  explicit impatient(bool on_entry) : on_entry_(on_entry) {}
+
+ private:
+  void enter_item(const item_call& call) override { refuse(on_entry_, call); }
+  void leave_item(const item_call& call, const std::exception_ptr&) override {
+    refuse(!on_entry_, call);
+  }
+  static void refuse(bool here, const item_call& call) {
+    if (here && call.attempt < 3) throw std::runtime_error("not yet");
+  }
+
+  bool on_entry_;
+};
+
+static task<std::string> text_later(std::string text) { co_return text; }
+
+TEST(Hooks, ThatThrowHaveTheItemTriedAgain) {
+  runtime runtime({.threads = 2});
+  for (bool on_entry : {true, false}) {
+    impatient hooks(on_entry);
+    auto texts = from(std::vector<std::string>{"a long text that is on the heap", "b"});
+    map_options how{.retry = {.attempts = 3, .pause = {}}};
+    for (auto& all :
+         {texts | map([](std::string text) { return text; }, how), texts | map(text_later, how)}) {
+      auto items = runtime.run(all, {.hooks = &hooks});
+      EXPECT_THAT(collect(items), ElementsAre("a long text that is on the heap", "b"));
+      EXPECT_EQ(items.statistics().stages.at(1).retried, 4u);
+    }
+  }
+}
+
+TEST(Hooks, SeeTheItemAndTheResult) {
+  runtime runtime({.threads = 2});
+  struct looking : run_hooks {
+    void enter_item(const item_call& call) override {
+      EXPECT_EQ(call.item_as<std::string>(), nullptr);
+      EXPECT_EQ(call.result_as<std::string>(), nullptr);
+      std::lock_guard lock(mutex);
+      seen.push_back("in " + (call.item_as<int>() ? std::to_string(*call.item_as<int>()) : "none"));
+    }
+    void leave_item(const item_call& call, const std::exception_ptr&) override {
+      EXPECT_EQ(call.item_as<int>(), nullptr);
+      EXPECT_EQ(call.result_as<int>(), nullptr);
+      std::lock_guard lock(mutex);
+      auto* result = call.result_as<std::string>();
+      seen.push_back("out " + (result ? *result : "none"));
+    }
+    std::mutex mutex;
+    std::vector<std::string> seen;
+  };
+  auto text = [](int i) -> std::optional<std::string> {
+    if (i == 1) return std::nullopt;
+    return "text " + std::to_string(refuse_two(i));
+  };
+  auto text_of_task = [=](int i) -> task<std::optional<std::string>> { co_return text(i); };
+  run_options skipping{.on_error = on_error::skip};
+  for (auto& texts : {from(numbers{4}) | map(text, {.concurrency = 1}),
+                      from(numbers{4}) | map(text, {.concurrency = 3}),
+                      from(numbers{4}) | map(text_of_task, {.concurrency = 3})}) {
+    looking hooks;
+    skipping.hooks = &hooks;
+    collect(runtime, texts, skipping);
+    EXPECT_THAT(hooks.seen, UnorderedElementsAre("in 0", "out text 10", "in 1", "out none", "in 2",
+                                                 "out none", "in 3", "out text 13"));
+  }
+}
+
+TEST(Hooks, SeeTheSamplesOfABatchAndTheGroupThatIsTakenApart) {
+  runtime runtime({.threads = 2});
+  struct looking : run_hooks {
+    void enter_item(const item_call& call) override {
+      if (auto* one = call.item_as<sample>()) keys += one->key();
+      if (auto* group = call.item_as<std::vector<int>>()) members += group->size();
+    }
+    void leave_item(const item_call& call, const std::exception_ptr&) override {
+      if (auto* one = call.result_as<sample>()) results += one->key();
+    }
+    std::string keys;
+    std::string results;
+    std::size_t members = 0;
+  } hooks;
+  std::vector<sample> samples{sample("0", 0), sample("1", 1)};
+  collect(runtime, from(samples) | batch_into(key_writer(), {.size = 2, .concurrency = 1}),
+          {.hooks = &hooks});
+  EXPECT_EQ(hooks.keys, "01");
+  EXPECT_EQ(hooks.results, "01");
+  auto apart = flat_map([](std::vector<int> all) { return all; });
+  collect(runtime, from(numbers{5}) | batch(2) | apart, {.hooks = &hooks});
+  EXPECT_EQ(hooks.members, 5u);
+}
+
+// Notes what several objects are told of, in one list.
+class numbered : public run_hooks {
+ public:
+  using lines = std::vector<std::string>;
+
+  numbered(int number, lines& to, std::string throws = {})
+      : number_(std::to_string(number)), to_(to), throws_(std::move(throws)) {}
+
+ private:
+  void enter_stage(std::string_view stage) override { note("+" + std::string(stage)); }
+  void leave_stage(std::string_view stage, const std::exception_ptr&) override {
+    note("-" + std::string(stage));
+  }
+  void enter_item(const item_call&) override { note("+item"); }
+  void leave_item(const item_call& call, const std::exception_ptr& failure) override {
+    EXPECT_EQ(call.result_as<int>() == nullptr, failure != nullptr);
+    note("-item", text_of(failure));
+  }
+  void note(const std::string& what, const std::string& failure = {}) {
+    to_.push_back(number_ + what + failure);
+    if (what == throws_) throw std::domain_error(number_);
+  }
+
+  std::string number_;
+  lines& to_;
+  std::string throws_;
+};
+
+TEST(Hooks, OfSeveralObjectsAreEnteredInOrderAndLeftInReverse) {
+  runtime runtime({.threads = 1});
+  numbered::lines told;
+  numbered first(1, told), second(2, told), third(3, told);
+  auto one = from(numbers{1}) | map([](int i) { return i; }, {.concurrency = 1, .name = "same"});
+  collect(runtime, one, {.hooks = {&first, nullptr, &second, &third}});
+  EXPECT_THAT(told, ElementsAre("1+same", "2+same", "3+same", "1+source", "2+source", "3+source",
+                                "1+item", "2+item", "3+item", "3-item", "2-item", "1-item",
+                                "3-source", "2-source", "1-source", "3-same", "2-same", "1-same"));
+}
+
+static std::vector<std::string> told_of_items(runtime& runtime, const std::string& second_throws,
+                                              const std::string& third_throws, int items_from = 0) {
+  numbered::lines told;
+  numbered first(1, told), second(2, told, second_throws), third(3, told, third_throws);
+  auto one = from(std::vector{items_from}) | map(refuse_two, {.concurrency = 1});
+  collect(runtime, one, {.on_error = on_error::skip, .hooks = {&first, &second, &third}});
+  std::erase_if(told, [](auto& line) { return line.find("item") == std::string::npos; });
+  return told;
+}
+
+TEST(Hooks, ThatThrowOnEntryAreNotLeftAndThoseBehindAreNotEntered) {
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(told_of_items(runtime, "+item", ""), ElementsAre("1+item", "2+item", "1-item 2"));
+}
+
+TEST(Hooks, ThatAreLeftAfterOneHasThrownSeeItsException) {
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(told_of_items(runtime, "", "-item"),
+              ElementsAre("1+item", "2+item", "3+item", "3-item", "2-item 3", "1-item 3"));
+  EXPECT_THAT(told_of_items(runtime, "-item", "-item"),
+              ElementsAre("1+item", "2+item", "3+item", "3-item", "2-item 3", "1-item 3"));
+}
+
+TEST(Hooks, DoNotReplaceTheFailureOfTheFunction) {
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(told_of_items(runtime, "-item", "", 2),
+              ElementsAre("1+item", "2+item", "3+item", "3-item two", "2-item two", "1-item two"));
+}
+
+TEST(Hooks, OfAStageThatThrowOnEntryAreNotLeftAndThoseBehindAreNotEntered) {
+  runtime runtime({.threads = 1});
+  numbered::lines told;
+  numbered first(1, told), second(2, told, "+source"), third(3, told);
+  EXPECT_THAT([&] { collect(runtime, from(numbers{-1}), {.hooks = {&first, &second, &third}}); },
+              ThrowsMessage<std::domain_error>("2"));
+  EXPECT_THAT(told, ElementsAre("1+source", "2+source", "1-source"));
+}
+
+TEST(Hooks, OfAStageAreAllLeftAlsoWhereOneThrows) {
+  runtime runtime({.threads = 1});
+  numbered::lines told;
+  numbered first(1, told), second(2, told), third(3, told, "-source");
+  EXPECT_THAT([&] { collect(runtime, from(numbers{3}), {.hooks = {&first, &second, &third}}); },
+              ThrowsMessage<std::domain_error>("3"));
+  EXPECT_THAT(told,
+              ElementsAre("1+source", "2+source", "3+source", "3-source", "2-source", "1-source"));
+}
+
+// Throws at random. Checks that each call and each stage that was entered is left once, and in the
+// reverse order.
+class random_hooks : public run_hooks {
+ public:
+  random_hooks(std::uint64_t seed, int depth) : draw_(seed, depth), depth_(depth) {}
+  ~random_hooks() override {
+    EXPECT_EQ(items_, 0);
+    EXPECT_EQ(stages_, 0);
+  }
+
+ private:
+  void enter_stage(std::string_view) override { ++stages_; }
+  void leave_stage(std::string_view, const std::exception_ptr&) override { --stages_; }
+  void enter_item(const item_call& call) override {
+    EXPECT_FALSE(call.local.has_value());
+    throw_sometimes();
+    call.local = std::pair(depth_, call.attempt);
+    ++items_;
+  }
+  void leave_item(const item_call& call, const std::exception_ptr&) override {
+    EXPECT_EQ((std::any_cast<std::pair<int, unsigned>>(call.local)),
+              std::pair(depth_, call.attempt));
+    --items_;
+    throw_sometimes();
+  }
+  void throw_sometimes() {
+    std::lock_guard lock(mutex_);
+    if (draw_.below(20) == 0) throw std::runtime_error("hook");
+  }
+
+  std::mutex mutex_;
+  random draw_;
+  int depth_;
+  std::atomic<int> items_ = 0;
+  std::atomic<int> stages_ = 0;
+};
+
+static task<int> same_later(int i) { co_return i; }
+
+// Takes two items at a time.
+struct same_twos {
+  static constexpr unsigned items_at_a_time = 2;
+  int operator()(int i) const { return i; }
+  void operator()(waiting_items<int, int>& waiting) const {
+    std::vector<taken_item<int, int>> taken;
+    while (auto next = waiting.next()) taken.push_back(std::move(*next));
+    for (auto& each : taken) each.give(*each);
+  }
+};
+
+TEST(Hooks, ThatAreEnteredAreLeftOnceWhateverHappens) {
+  const auto seed = new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  runtime runtime({.threads = 3});
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    random draw(seed, round);
+    auto how = [&] {
+      return map_options{.concurrency = static_cast<unsigned>(1 + draw.below(4)),
+                         .retry = {.attempts = static_cast<unsigned>(1 + draw.below(3)),
+                                   .pause = std::chrono::microseconds(1)}};
+    };
+    auto parts = flat_map([](int i) { return std::vector<int>{i, i}; },
+                          {.concurrency = static_cast<unsigned>(1 + draw.below(3))});
+    auto items = from(numbers{300}) | map([](int i) { return i; }, how()) | map(same_later, how()) |
+                 parts | map(same_twos(), how());
+    random_hooks first(seed + round, 1), second(seed + round, 2);
+    auto run = runtime.run(items, {.on_error = draw.below(4) == 0 ? on_error::fail : on_error::skip,
+                                   .hooks = {&first, &second}});
+    auto wanted = draw.below(700);
+    try {
+      for (std::uint64_t taken = 0; taken < wanted && run.wait_next(); ++taken) {}
+      if (draw.below(2) == 0) run.stop();
+    } catch (const stage_error&) {}
+  }
 }
 
 TEST(Hooks, ThatThrowDoNotHoldUpARunThatIsLeft) {

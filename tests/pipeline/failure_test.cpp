@@ -498,6 +498,42 @@ TEST(ErrorBudget, OfARunCountsTheFailuresOfAllStages) {
   }
 }
 
+TEST(ErrorBudget, OfAStageIsForThisStageInsteadOfThatOfTheRun) {
+  runtime runtime({.threads = 4});
+  const error_budget any{.rate = 1};
+  for (auto [concurrency, order] : ways_to_work) {
+    auto given = [&](error_budget odd, error_budget fourth, error_budget of_run) {
+      auto items = odd_and_fourth(concurrency, order, odd, fourth);
+      return collect(runtime, items, {.error_budget = of_run});
+    };
+    EXPECT_THAT(given({.count = 20}, {.count = 10}, {.count = 0}), SizeIs(10));
+    EXPECT_THAT(given({.rate = 0.5, .probation = 40}, any, {.rate = 0}), SizeIs(10));
+    EXPECT_THAT(given(any, any, {.count = 0}), SizeIs(10));
+    EXPECT_THAT(given({.count = 20}, any, {.rate = 0.1}), SizeIs(10));
+    EXPECT_THAT([&] { given({.count = 19}, any, {.count = 99}); },
+                ThrowsMessage<stage_error>(StartsWith("odd (")));
+    EXPECT_THAT([&] { given(any, {.rate = 0.4, .probation = 10}, any); },
+                ThrowsMessage<stage_error>(StartsWith("fourth (")));
+  }
+}
+
+TEST(ErrorBudget, OfARunDoesNotCountFailuresOfStagesWithTheirOwn) {
+  runtime runtime({.threads = 4});
+  const error_budget any{.rate = 1};
+  for (auto [concurrency, order] : ways_to_work) {
+    auto items = odd_and_fourth(concurrency, order, any, {.probation = 3});
+    auto given = [&](error_budget of_run) {
+      return collect(runtime, items, {.error_budget = of_run});
+    };
+    EXPECT_THAT(given({.count = 10}), SizeIs(10));
+    EXPECT_THAT(given({.rate = 0.25, .probation = 40}), SizeIs(10));
+    EXPECT_THAT([&] { given({.count = 9}); },
+                ThrowsMessage<stage_error>(StartsWith("fourth (36): fourth (more failures")));
+    EXPECT_THAT([&] { given({.rate = 0.1, .probation = 10}); },
+                ThrowsMessage<stage_error>(StartsWith("fourth (")));
+  }
+}
+
 TEST(ErrorBudget, BeginsAnewInEveryRunOfAPipeline) {
   runtime runtime({.threads = 4});
   for (auto [concurrency, order] : ways_to_work) {

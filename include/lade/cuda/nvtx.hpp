@@ -41,13 +41,12 @@ class nvtx_hooks final : public run_hooks {
   void leave_item(const item_call& call, const std::exception_ptr& failure) override;
 
  private:
-  void begin(const void* key, std::string_view stage, std::string_view item);
-  void end(const void* key);
+  std::uint64_t begin(std::string_view stage, std::string_view item) const;
 
   const nvtx_api& functions_;
   nvtxDomainRegistration_st* domain_;  // null without a profiler
   std::mutex mutex_;
-  std::unordered_multimap<const void*, std::uint64_t> open_;  // guarded by the mutex
+  std::unordered_map<const void*, std::uint64_t> stages_;  // guarded by the mutex
 };
 
 }  // namespace lade::cuda

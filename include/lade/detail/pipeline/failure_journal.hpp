@@ -57,7 +57,8 @@ class failure_journal {
  private:
   struct contents;
 
-  std::uint64_t record(failure_record failure);
+  // Returns its number among those that count in the run's budget, from 1 on; 0 if it does not.
+  std::uint64_t record(failure_record failure, bool counts);
   static task<> report_all(failure_journal& self);
   bool take_unreported(failure_record& next);
   void report(const failure_record& failure) noexcept;

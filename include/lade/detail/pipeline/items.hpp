@@ -10,15 +10,18 @@
 #include <lade/stats.hpp>
 #include <lade/url.hpp>
 
+#include <any>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace lade::detail {
 
@@ -114,43 +117,65 @@ auto handle(const T& item, const lineage& origin, const open_context& run, stage
   }
 }
 
-// The call of a stage's function for an item, as hooks are told of it. One that has not been left
-// when it is destroyed, because nobody wants what else it gives, is left then.
+// What hooks see of an item. Stages overload it for items that stand for others.
+template <class T>
+item_view view_of(const T& item) noexcept {
+  return item_view(item);
+}
+
+// The same of a result, if there is one.
+template <class T>
+item_view view_of_result(const std::optional<T>& result) noexcept {
+  return result ? view_of(*result) : item_view();
+}
+
+// The hooks around one call of a stage's function for an item. One thread at a time. Hooks that
+// have not been left when it is destroyed, because nobody wants what else the item gives, are left
+// then.
 class hooked_call {
  public:
-  // `item` has the text() of its name.
-  template <class Name>
-  hooked_call(run_state& run, const stage_counters& stage, const Name& item, const lineage& origin,
+  hooked_call(run_state& run, const stage_counters& stage, const lineage& origin,
               unsigned attempt = 1) noexcept
-      : run_(run), stage_(stage), origin_(origin), attempt_(attempt) {
-    if (!run.options().hooks) return;
-    name_ = item.text();
-    tell([](run_hooks& hooks, const item_call& call) { hooks.enter_item(call); });
-  }
+      : run_(run), stage_(stage), origin_(origin), attempt_(attempt) {}
   hooked_call(const hooked_call&) = delete;
-  ~hooked_call() { leave(nullptr); }
+  ~hooked_call() {
+    if (inside_) leave_early();
+  }
 
-  // With what the function has thrown, or null.
-  void leave(const std::exception_ptr& failure) noexcept {
-    if (!name_) return;
-    tell([&](run_hooks& hooks, const item_call& call) { hooks.leave_item(call, failure); });
-    name_.reset();
+  // Whether there is anything to enter.
+  bool has_hooks() const noexcept { return !run_.options().hooks.all().empty(); }
+
+  // Throws what a hook throws. Then those before it are inside, and the call must not be made.
+  void enter(std::string item, const item_view& argument);
+
+  // `thrown`: the exception of the function or of enter(), or null. Leaves the hooks that are
+  // inside. Returns the failure of the call: `thrown`, else the first exception of a hook, or null.
+  std::exception_ptr end(const std::exception_ptr& thrown, const item_view& result) noexcept {
+    return inside_ ? leave_all(thrown, result) : thrown;
+  }
+
+  // The function has returned. Throws the failure of the call.
+  void leave(const item_view& result) {
+    if (!inside_) return;
+    if (auto failure = leave_all(nullptr, result)) std::rethrow_exception(failure);
   }
 
  private:
-  template <class Tell>
-  void tell(Tell tell_of) noexcept {
-    run_.tell_hooks([&](run_hooks& hooks) {
-      auto stage = stage_.name();
-      tell_of(hooks, {stage, *name_, origin_, attempt_});
-    });
-  }
+  // Those that have been entered: as many as there are locals.
+  struct entered {
+    std::string stage;
+    std::string item;
+    std::vector<std::any> locals;
+  };
+
+  std::exception_ptr leave_all(std::exception_ptr failure, const item_view& result) noexcept;
+  void leave_early() noexcept;
 
   run_state& run_;
   const stage_counters& stage_;
   const lineage& origin_;
   unsigned attempt_;
-  std::optional<std::string> name_;  // if there are hooks, until it is left
+  std::unique_ptr<entered> inside_;
 };
 
 // How many bytes an item holds, as far as its type tells: a buffer, a sample, a tensor, a batch, or

@@ -14,7 +14,6 @@
 #include <lade/detail/runtime/pool_share.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
-#include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/random.hpp>
 #include <lade/run_options.hpp>
@@ -113,17 +112,6 @@ class run_state {
 
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
   void warn(const std::string& text) const;
-
-  // Calls `call(hooks)` if the run has hooks. An exception of a hook ends the run.
-  template <class Call>
-  void tell_hooks(Call call) noexcept {
-    if (!options_.hooks) return;
-    try {
-      call(*options_.hooks);
-    } catch (...) {
-      end_by(std::current_exception());
-    }
-  }
 
   // Ends the run with an exception that is not the failure of an item. Called by coroutines of the
   // run.

@@ -38,6 +38,11 @@ class named_calls : public slot_calls {
   }
   std::string name(std::size_t number) const noexcept override { return kept_[number].name.text(); }
 
+  item_view argument(std::size_t slot) const noexcept override { return view_of(*slots_[slot].in); }
+  item_view result(std::size_t slot) const noexcept override {
+    return view_of_result(slots_[slot].out);
+  }
+
   bool copy(std::size_t number, std::size_t slot) override {
     if constexpr (std::copy_constructible<In>) kept_[number].copy.emplace(*slots_[slot].in);
     return kept_[number].copy.has_value();

@@ -18,6 +18,7 @@
 #include <lade/detail/stages/calls.hpp>
 #include <lade/detail/stages/slot_ring.hpp>
 #include <lade/failure.hpp>
+#include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
@@ -93,6 +94,10 @@ class slot_calls {
   // Its name; see kept_name.
   virtual void keep_name(std::size_t number, std::size_t slot) noexcept = 0;
   virtual std::string name(std::size_t number) const noexcept = 0;
+
+  // What hooks see: the item before the call, and the result after it.
+  virtual item_view argument(std::size_t slot) const noexcept = 0;
+  virtual item_view result(std::size_t slot) const noexcept = 0;
 
   // A copy of it, for another attempt; false if it cannot be copied.
   virtual bool copy(std::size_t number, std::size_t slot) = 0;
