@@ -139,7 +139,7 @@ TEST(FromShards, EqualStepsReadTheShardsAgain) {
   auto all = write_shards(dir);
   runtime runtime({.threads = 2});
   for (unsigned concurrency : {1u, 3u}) {
-    from_shards_options how{.concurrency = concurrency, .shard = {.rank = 1, .world = 2}};
+    from_shards_options how{.shard = {.rank = 1, .world = 2}, .concurrency = concurrency};
     auto own = collect(runtime, in_batches(from_shards(all, how)), {.epoch = 3});
     auto names_after = [&](std::size_t count) {
       auto make = [&] {
