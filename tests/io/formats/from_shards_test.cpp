@@ -138,8 +138,9 @@ TEST(FromShards, EqualStepsReadTheShardsAgain) {
   temp_dir dir;
   auto all = write_shards(dir);
   runtime runtime({.threads = 2});
-  for (unsigned concurrency : {1u, 3u}) {
-    from_shards_options how{.concurrency = concurrency, .shard = {.rank = 1, .world = 2}};
+  for (unsigned world : {1u, 2u}) {
+    from_shards_options how{.shard = {.rank = world - 1, .world = world},
+                            .concurrency = 2 * world - 1};
     auto own = collect(runtime, in_batches(from_shards(all, how)), {.epoch = 3});
     auto names_after = [&](std::size_t count) {
       auto make = [&] {
