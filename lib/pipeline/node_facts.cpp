@@ -155,9 +155,10 @@ node_facts node_facts::following(lineage_rule rule, const std::string& stage) &&
   if (rule == lineage_rule::consumed) return facts;
   return std::move(facts).refusing_state(
       stage +
-      " does not say which of its input each of its items is made of: give it {.lineage = "
-      "lade::lineage_rule::consumed} if of all that it took since the item before, or "
-      "lineage_rule::carried if it yields held<T>");
+      " does not say which items of its input each of its own is made of. Set "
+      "through_options::lineage "
+      "to lineage_rule::consumed if it is made of all that were taken since the one before, or to "
+      "lineage_rule::carried if the coroutine yields held<T>");
 }
 
 node_facts node_facts::refusing_state(std::string why) && {

@@ -22,7 +22,7 @@ progress::progress(std::optional<state> from, bool required, bool other_data)
       parts_(from_ ? from_->parts : 0),
       open_size_(from_ ? from_->open_size : 0) {}
 
-static constexpr auto resuming = "go on from a state";
+static constexpr auto resuming = "resume from a state";
 
 static void throw_unlike(const std::string& what) {
   throw error(errc::invalid_argument, resuming, what);
@@ -172,8 +172,8 @@ void progress::require_same(const dealing& source) const {
   if (!refusal_.empty()) throw_unlike(refusal_);
   auto* before = source_before(source.begin);
   if (before && before->order != source.order)
-    throw_unlike("its items are " + in_order(before->order) + ", these are " +
-                 in_order(source.order));
+    throw_unlike("it has items " + in_order(before->order) + ", this source has them " +
+                 in_order(source.order) + ": steps, counts and seeds must be the same");
   if (before && before->items != source.items)
     throw_unlike("it is of " + items_in_words(before->items) + ", the source has " +
                  items_in_words(source.items));

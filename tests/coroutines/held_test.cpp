@@ -188,8 +188,8 @@ TEST(Through, WithoutARuleItsStateIsRefusedFromTheFirstCallOn) {
   auto list = from(up_to(10));
   EXPECT_THAT(
       refusal(list | through(pass_on)),
-      HasSubstr("through does not say which of its input each of its items is made of: give "
-                "it {.lineage = lade::lineage_rule::consumed}"));
+      HasSubstr("through does not say which items of its input each of its own is made of. Set "
+                "through_options::lineage to lineage_rule::consumed"));
   EXPECT_THAT(refusal(list | through(at_least, {.name = "at_least"}, 3)),
               HasSubstr("at_least does not say"));
   EXPECT_THAT(refusal(combine(pass_on, list)), HasSubstr("combine does not say"));

@@ -338,16 +338,19 @@ TEST(State, OfAnotherOrderIsRefused) {
     EXPECT_THAT(refusal(now, state_after(before, 3)), HasSubstr(why));
   };
   refuses(shuffled, list | shuffle({.seed = 8}),
-          "its items are in the order shuffle 7, these are in the order shuffle 8");
+          "it has items in the order shuffle 7, this source has them in the order shuffle 8: "
+          "steps, counts and seeds must be the same");
   refuses(list, shuffled,
-          "its items are in the order of the source, these are in the order shuffle 7");
-  refuses(shuffled, list, "in the order shuffle 7, these are in the order of the source");
+          "it has items in the order of the source, this source has them in the order shuffle 7");
+  refuses(shuffled, list,
+          "in the order shuffle 7, this source has them in the order of the source");
   refuses(cut, shuffled | skip(1) | take(9),
-          "shuffle 7 | skip 1 | take 8, these are in the order "
+          "shuffle 7 | skip 1 | take 8, this source has them in the order "
           "shuffle 7 | skip 1 | take 9");
-  refuses(cut, shuffled | skip(2) | take(8), "these are in the order shuffle 7 | skip 2 | take 8");
+  refuses(cut, shuffled | skip(2) | take(8),
+          "this source has them in the order shuffle 7 | skip 2 | take 8");
   refuses(shuffled | repeat(2), shuffled | repeat(3),
-          "these are in the order shuffle 7 | repeat 3");
+          "this source has them in the order shuffle 7 | repeat 3");
   refuses(shuffled, shuffled | shard({.world = 2}), "none");
 }
 
@@ -369,8 +372,10 @@ TEST(State, OfAListingTellsItsOrderToo) {
   auto files = from(io::files(data.path()));
   auto saved = state_after(files | take(2), 1);
   EXPECT_EQ(refusal(files | take(2), saved), "none");
-  EXPECT_THAT(refusal(files | take(3), saved), HasSubstr("take 2, these are in the order take 3"));
-  EXPECT_THAT(refusal(files | shuffle(), saved), HasSubstr("these are in the order shuffle 0"));
+  EXPECT_THAT(refusal(files | take(3), saved),
+              HasSubstr("take 2, this source has them in the order take 3"));
+  EXPECT_THAT(refusal(files | shuffle(), saved),
+              HasSubstr("this source has them in the order shuffle 0"));
   EXPECT_THAT(refusal(from(up_to(3)), state_after(files, 1)),
               HasSubstr("it is of an unknown number of items, the source has 3 items"));
 }
