@@ -78,10 +78,11 @@ static std::string_view xml_element(std::string_view body, const std::string& na
   return body.substr(0, body.find("</"));
 }
 
-// What the body of a refusal says: the code and message of an object store, else its first line.
+// What the body of a refusal says: the code and message of an object store, else its first line. A
+// page for browsers explains nothing in one line.
 static std::string explanation_of(std::string_view body) {
   auto message = xml_element(body, "Message");
-  if (message.empty()) return first_line(body);
+  if (message.empty()) return body.starts_with('<') ? std::string() : first_line(body);
   return std::string(first_line(xml_element(body, "Code"))) + ", " + first_line(message);
 }
 
@@ -109,8 +110,11 @@ failed_attempt failure_of(const transfer& ended) {
   if (!ended.succeeded()) {
     std::error_code code(ended.result(), curl_category());
     auto why = code.message();
-    if (!ended.reason().empty() && ended.reason() != why)
-      why += ": " + first_line(secrets.hidden_in(std::string(ended.reason())));
+    auto reason = first_line(secrets.hidden_in(std::string(ended.reason())));
+    if (reason.find(why) != std::string::npos)
+      why = std::move(reason);
+    else if (!reason.empty())
+      why += ": " + reason;
     return {.code = code, .why = why, .again = is_worth_repeating(ended.result())};
   }
   auto code = status_code(ended.head.status);

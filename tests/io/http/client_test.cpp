@@ -197,7 +197,8 @@ TEST_P(Client, NamesAServerThatIsNotThere) {
     url = gone.url("/a");
   }
   EXPECT_THAT([&] { (void)sync_wait(runtime, client(quick()).get(url)); },
-              ThrowsMessage<error>(AllOf(HasSubstr("get " + url + ": Couldn't connect to server"),
+              ThrowsMessage<error>(AllOf(HasSubstr("get " + url + ": Failed to connect to "),
+                                         HasSubstr(": Couldn't connect to server ("),
                                          HasSubstr("(attempt 5 of 5)"))));
 }
 

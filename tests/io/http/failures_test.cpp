@@ -752,6 +752,9 @@ static std::vector<fault> faults() {
       {"404",
        {.status = 404, .body = "no such object\nmore"},
        "404 Not Found: no such object (attempt 1 of 2)"},
+      {"404 with a page",
+       {.status = 404, .body = "<!DOCTYPE html>\n<html>no such object</html>"},
+       "404 Not Found (attempt 1 of 2)"},
       {"403 of S3",
        {.status = 403,
         .body = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"},
@@ -778,8 +781,8 @@ static std::vector<fault> faults() {
       {"a redirect to nowhere", {.status = 302}, "302 Found (attempt 1 of 2)"},
       {"a redirect to nobody",
        {.status = 302, .headers = {{"Location", "http://127.0.0.1:1/x?sig=secret"}}},
-       "Couldn't connect to server: Failed to connect to 127.0.0.1 port 1 after N ms: Couldn't "
-       "connect to server, redirected to http://127.0.0.1:1/x?sig=... (attempt 2 of 2)"},
+       "Failed to connect to 127.0.0.1 port 1 after N ms: Couldn't connect to server, redirected "
+       "to http://127.0.0.1:1/x?sig=... (attempt 2 of 2)"},
   };
 }
 
