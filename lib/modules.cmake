@@ -138,6 +138,7 @@ set(lade_media_sources
   media/avif_items.cpp
   media/avif_reader.cpp
   media/bmp_reader.cpp
+  media/chosen_crop.cpp
   media/crop.cpp
   media/decoders.cpp
   media/exif.cpp

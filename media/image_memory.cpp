@@ -8,6 +8,7 @@
 #include "bmp_reader.hpp"
 #include "exif.hpp"
 #include "gif_reader.hpp"
+#include "image_header.hpp"
 #include "jpeg_image.hpp"
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
@@ -21,19 +22,6 @@
 #include <string_view>
 
 namespace lade::media {
-
-// What a header says that decides how much memory decoding takes.
-struct image_header {
-  std::uint64_t width = 0;  // 0 if it cannot be told
-  std::uint64_t height = 0;
-  double decoded_bytes = 0;        // of a pixel, where the whole image is decoded before it is used
-  double planes_bytes = 0;         // of a pixel of a JPEG in planes
-  double block_bytes = 0;          // of the parts of a TIFF that are decoded at a time
-  std::size_t copied_bytes = 0;    // of the file
-  std::size_t few_rows_bytes = 0;  // of a JPEG that is decoded row by row, to colours
-  std::size_t all_rows_bytes = 0;  // likewise, to planes or luma
-  bool turned = false;             // its rows become columns, by another rule than Exif's
-};
 
 // The frame header at `at`, behind its length: how large the image is, and how its colours are
 // sampled.
@@ -257,7 +245,7 @@ static image_header avif_header(detail::byte_view file) {
   return header;
 }
 
-static image_header header_of(detail::byte_view file) {
+image_header header_of(detail::byte_view file) {
   if (file.begins("\xff\xd8\xff")) return quick_jpeg_header(file);
   if (png_reader::recognises(file)) return png_header(file);
   if (tiff_reader::recognises(file)) return tiff_header(file);
@@ -283,8 +271,7 @@ static double turned_bytes(detail::byte_view file, const image_header& header,
   return channels_of(options.colour);
 }
 
-// Of a sample that will be refused: none.
-static detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
+detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
   if (name.empty()) return detail::byte_view(in.data().bytes());
   auto* found = in.find_field(name);
   if (!found || found->type() != field::kind::bytes) return {};

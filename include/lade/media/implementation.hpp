@@ -10,6 +10,7 @@
 #include "../../../media/avif_items.cpp"
 #include "../../../media/avif_reader.cpp"
 #include "../../../media/bmp_reader.cpp"
+#include "../../../media/chosen_crop.cpp"
 #include "../../../media/crop.cpp"
 #include "../../../media/decoders.cpp"
 #include "../../../media/exif.cpp"
