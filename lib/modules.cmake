@@ -158,6 +158,7 @@ set(lade_media_sources
   media/jpeg_reader.cpp
   media/jpeg_tables.cpp
   media/load_image.cpp
+  media/mask.cpp
   media/picture.cpp
   media/picture_planes.cpp
   media/pixel_avx2.cpp

@@ -30,6 +30,7 @@
 #include "../../../media/jpeg_reader.cpp"
 #include "../../../media/jpeg_tables.cpp"
 #include "../../../media/load_image.cpp"
+#include "../../../media/mask.cpp"
 #include "../../../media/picture.cpp"
 #include "../../../media/picture_planes.cpp"
 #include "../../../media/pixel_avx2.cpp"
