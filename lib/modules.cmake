@@ -138,6 +138,7 @@ set(lade_media_sources
   media/avif_items.cpp
   media/avif_reader.cpp
   media/bmp_reader.cpp
+  media/boxes.cpp
   media/chosen_crop.cpp
   media/crop.cpp
   media/decoders.cpp
@@ -177,6 +178,7 @@ set(lade_media_sources
   media/resize_kernels.cpp
   media/resizer.cpp
   media/simd.cpp
+  media/size_buckets.cpp
   media/slot.cpp
   media/tiff_page.cpp
   media/tiff_reader.cpp
