@@ -240,10 +240,17 @@ void png_reader::decode_rows(const image_file& file) {
   constexpr std::uint8_t fill = 0x5a;
   decode(file, fill);
   if (!decodes_twice_ && !last_row_is(fill)) return;
-  const std::vector<std::uint8_t> first(last_row(), last_row() + row_bytes());
+  const auto first = last_row_pixels();
   decode(file, static_cast<std::uint8_t>(~fill));
-  if (!std::equal(first.begin(), first.end(), last_row()))
-    throw_damaged(file, "PNG", "its last rows are missing");
+  if (first != last_row_pixels()) throw_damaged(file, "PNG", "its last rows are missing");
+}
+
+// Without the bits behind the last pixel, which FFmpeg leaves as they were in an interlaced image.
+std::vector<std::uint8_t> png_reader::last_row_pixels() const {
+  std::vector<std::uint8_t> bytes(last_row(), last_row() + row_bytes());
+  const int unused = frame_->format == AV_PIX_FMT_MONOBLACK ? -width() & 7 : 0;
+  bytes.back() = static_cast<std::uint8_t>(bytes.back() >> unused << unused);
+  return bytes;
 }
 
 int png_reader::row_bytes() const {

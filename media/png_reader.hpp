@@ -8,6 +8,7 @@
 #include <lade/media/av.hpp>
 
 #include <cstdint>
+#include <vector>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -44,6 +45,7 @@ class png_reader final : public frame_reader {
   void decode(const image_file& file, std::uint8_t fill);
   const std::uint8_t* last_row() const;
   bool last_row_is(std::uint8_t fill) const;
+  std::vector<std::uint8_t> last_row_pixels() const;
   int row_bytes() const;
   void show(const image_file& file);
   void convert_row(const image_file& file, int y, int channel, std::uint8_t* out);
