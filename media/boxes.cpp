@@ -143,8 +143,8 @@ cropped_boxes crop_boxes(const tensor& boxes, const chosen_crop& crop, const box
 
 cropped_boxes crop_boxes(const sample& in, std::string_view field, const chosen_crop& crop,
                          const box_options& options) {
-  return crop_boxes_by(in.field(field).tensor(), crop, options,
-                       "crop the boxes " + std::string(field) + " of " + in.name());
+  const auto doing = "crop the boxes " + std::string(field) + " of " + in.name();
+  return crop_boxes_by(tensor_in(in, field, doing), crop, options, doing);
 }
 
 tensor cropped_boxes::rows_of(const tensor& values) const {

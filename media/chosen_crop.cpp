@@ -17,7 +17,7 @@
 
 namespace lade::media {
 
-static bool is_whole(double value) { return value == std::floor(value); }
+static bool has_no_fraction(double value) { return value == std::floor(value); }
 
 static bool lies_within(double begin, double length, int size) {
   return begin >= 0 && length > 0 && begin + length <= size;  // false for what is not a number
@@ -38,15 +38,15 @@ void check_chosen(const chosen_crop& chosen, std::string_view doing) {
   require(lies_within(box.left, box.width, image.width) &&
               lies_within(box.top, box.height, image.height),
           "the crop's box must have an area and lie inside of the image");
-  require(!isolated || (is_whole(box.left) && is_whole(box.top) && is_whole(box.width) &&
-                        is_whole(box.height)),
+  require(!isolated || (has_no_fraction(box.left) && has_no_fraction(box.top) &&
+                        has_no_fraction(box.width) && has_no_fraction(box.height)),
           "an isolated crop must have whole pixels");
   require(is_possible_result(result.width, image.width) &&
               is_possible_result(result.height, image.height),
           "the crop's result must be 1 to 32768 pixels wide and high");
 }
 
-static std::string text_of(const image_size& size) {
+static std::string text_of_size(const image_size& size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
@@ -54,8 +54,8 @@ void check_size_of(const chosen_crop& chosen, const image_size& image, std::stri
                    std::string_view doing) {
   if (chosen.image == image) return;
   throw error(errc::invalid_data, doing,
-              std::string(what) + " is " + text_of(image) + ", its crop that of an image of " +
-                  text_of(chosen.image));
+              std::string(what) + " is " + text_of_size(image) + ", its crop that of an image of " +
+                  text_of_size(chosen.image));
 }
 
 tensor to_tensor(const chosen_crop& crop) {
@@ -83,7 +83,7 @@ static chosen_crop crop_from(const tensor& stored, std::string_view doing) {
           stored.where().is_host_accessible());
   const auto* values = stored.data<double>();
   const auto whole = [&](int i) {
-    require(is_whole(values[i]) && 0 <= values[i] && values[i] <= INT_MAX);
+    require(has_no_fraction(values[i]) && 0 <= values[i] && values[i] <= INT_MAX);
     return static_cast<int>(values[i]);
   };
   const chosen_crop crop{.box = {values[2], values[3], values[4], values[5]},
@@ -97,8 +97,16 @@ static chosen_crop crop_from(const tensor& stored, std::string_view doing) {
 
 chosen_crop to_crop(const tensor& stored) { return crop_from(stored, "read a crop"); }
 
+const tensor& tensor_in(const sample& in, std::string_view field, std::string_view doing) {
+  const auto& found = in.field(field);
+  if (found.type() == lade::field::kind::tensor) return found.tensor();
+  throw error(errc::invalid_argument, doing,
+              "its field " + found.name() + " holds " + std::string(lade::name(found.type())) +
+                  " instead of a tensor");
+}
+
 chosen_crop stored_crop(const sample& in, std::string_view field, std::string_view doing) {
-  return crop_from(in.field(field).tensor(), doing);
+  return crop_from(tensor_in(in, field, doing), doing);
 }
 
 // The size as stored, and how it is turned.

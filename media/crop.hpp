@@ -49,7 +49,8 @@ void check_chosen(const chosen_crop& chosen, std::string_view doing);
 void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
                    std::string_view doing);
 
-// The crop in a field of a sample. Throws error(invalid_argument) if there is none.
+// The tensor, and the crop, in a field of a sample. Throw error(invalid_argument) if there is none.
+const tensor& tensor_in(const sample& in, std::string_view field, std::string_view doing);
 chosen_crop stored_crop(const sample& in, std::string_view field, std::string_view doing);
 
 // The same of a picture with pixels of these proportions, which count if options.square_pixels.

@@ -160,6 +160,9 @@ TEST(Boxes, OnesThatCannotBeAreNumberedInTheErrorOfTheirSample) {
       EXPECT_THAT(failure.what(), HasSubstr(std::string("crop the boxes boxes of a.jpg: ") + why));
     }
   };
+  EXPECT_THAT([] { crop_boxes(sample("a.jpg").with_field({"boxes", 7}), "boxes", enlarged()); },
+              ThrowsMessage<error>(HasSubstr("crop the boxes boxes of a.jpg: its field boxes holds "
+                                             "integer instead of a tensor")));
   refused({5, 0, 4, 1}, "box 1 ends before it begins");
   refused({0, 5, 1, 4}, "box 1 ends before it begins");
   refused({std::numeric_limits<double>::quiet_NaN(), 0, 1, 1}, "box 1 is not finite");

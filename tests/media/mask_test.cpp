@@ -348,6 +348,16 @@ TEST(Mask, WhatIsMissingInASampleIsNamed) {
               ThrowsMessage<error>(HasSubstr("find field mask of ramp: it has image")));
   EXPECT_THAT([&] { decode(ramp(10, 10).without_field("image")); },
               ThrowsMessage<error>(HasSubstr("find field image of ramp: it has mask")));
+  EXPECT_THAT([&] { decode(ramp(10, 10).with_field({"mask", "text"})); },
+              ThrowsMessage<error>(HasSubstr("decode the mask mask of ramp: its field mask holds "
+                                             "text instead of bytes")));
+  EXPECT_THAT(
+      [&] {
+        decode_mask({.field = "image", .crop_field = "crop"},
+                    {.field = "mask"})(ramp(10, 10).with_field({"crop", 3}));
+      },
+      ThrowsMessage<error>(HasSubstr("decode the mask mask of ramp: its field crop holds integer "
+                                     "instead of a tensor")));
   EXPECT_THAT([&] { decode_mask({.field = "image"})(ramp(10, 10)); },
               ThrowsMessage<error>(HasSubstr("decode the mask ramp: the sample has no data, but")));
   EXPECT_THAT([&] { decode(ramp(10, 10), tensor(element_type::u8, {10, 11})); },
