@@ -32,6 +32,7 @@ class size_buckets {
   // pixels.
   std::size_t nearest(const image_size& image) const;
 
+  // Throws std::out_of_range for a number that no size has.
   const image_size& operator[](std::size_t number) const { return sizes_.at(number); }
   std::span<const image_size> sizes() const noexcept { return sizes_; }
 
