@@ -1,5 +1,7 @@
 #include <lade/detail/byte_view.hpp>
 #include <lade/detail/tiff_tags.hpp>
+#include <lade/error.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
 
 #include "av1_header.hpp"
@@ -9,6 +11,7 @@
 #include "exif.hpp"
 #include "gif_reader.hpp"
 #include "image_header.hpp"
+#include "image_job.hpp"
 #include "jpeg_image.hpp"
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
@@ -278,6 +281,18 @@ detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
   return detail::byte_view(found->bytes().bytes());
 }
 
+// What the crop of a sample says, else the options; of a crop that will be refused, nothing.
+static image_size size_of_result(const sample& in, const image_options& options) {
+  const auto* stored = options.crop_field.empty() ? nullptr : in.find_field(options.crop_field);
+  if (stored == nullptr || stored->type() != field::kind::tensor)
+    return {options.width, options.height};
+  try {
+    return to_crop(stored->tensor()).result;
+  } catch (const error&) {
+    return {};
+  }
+}
+
 std::size_t decode_image::memory_to_write(const sample& in) const {
   const auto file = encoded_bytes_of(in, options_.field);
   const auto header = header_of(file);
@@ -287,15 +302,17 @@ std::size_t decode_image::memory_to_write(const sample& in) const {
   const bool planes = options_.fast && !luma;
   const auto rows = options_.fast || luma ? header.all_rows_bytes : header.few_rows_bytes;
   const auto bytes = header.decoded_bytes + (planes ? header.planes_bytes : 0);
-  const auto result =
-      options_.width > 0 ? static_cast<double>(options_.width) * options_.height : pixels;
+  const auto size = size_of_result(in, options_);
+  const auto result = size.width > 0 ? static_cast<double>(size.width) * size.height : pixels;
   return static_cast<std::size_t>(pixels * bytes + header.block_bytes +
                                   result * turned_bytes(file, header, options_)) +
          header.copied_bytes + rows;
 }
 
 std::size_t decode_image::memory_needed(const sample& in) const {
-  if (options_.width > 0) return spec_.bytes() + memory_to_write(in);
+  const auto size = size_of_result(in, options_);
+  if (size.width > 0)
+    return spec_of(options_, size.width, size.height).bytes() + memory_to_write(in);
   auto element = tensor_spec{options_.type, {}}.bytes();
   const auto channels = static_cast<unsigned>(channels_of(options_.colour));
   auto pixels = pixels_of(header_of(encoded_bytes_of(in, options_.field)), options_);

@@ -208,6 +208,20 @@ TEST(Crop, AnItemMayHaveASizeOfItsOwn) {
   EXPECT_EQ(difference(decode(file, crop), decode_image(how)(file, random(5))), 0);
 }
 
+TEST(Crop, TheMemoryForAnItemIsThatOfTheSizeThatItsCropSays) {
+  random draw(1);
+  const auto file = noisy_jpeg(60, 40, 6, draw);
+  const decode_image decode({.width = 8, .height = 8, .crop_field = "crop"});
+  const auto with_result = [&](const image_size& result) {
+    return sample(file).with_field({"crop", to_tensor(decode.crop_of(file, {}, result))});
+  };
+  const std::size_t small = 3 * 8 * 8, large = 3 * 100 * 90;  // twice: the image is turned
+  EXPECT_EQ(decode.memory_needed(with_result({8, 8})), decode.memory_needed(file));
+  EXPECT_EQ(decode.memory_needed(with_result({100, 90})) - decode.memory_needed(file),
+            2 * (large - small));
+  EXPECT_GT(decode.memory_needed(sample(file).with_field({"crop", tensor()})), 0u);
+}
+
 TEST(Crop, CoveringIsTheLargestMiddlePartOfTheSameProportions) {
   const auto covering = [](int width, int height, image_size result) {
     return choose_crop(width, height,
