@@ -143,6 +143,8 @@ set(lade_media_sources
   media/avif_items.cpp
   media/avif_reader.cpp
   media/bmp_reader.cpp
+  media/boxes.cpp
+  media/chosen_crop.cpp
   media/crop.cpp
   media/decoders.cpp
   media/exif.cpp
@@ -162,6 +164,7 @@ set(lade_media_sources
   media/jpeg_reader.cpp
   media/jpeg_tables.cpp
   media/load_image.cpp
+  media/mask.cpp
   media/picture.cpp
   media/picture_planes.cpp
   media/pixel_avx2.cpp
@@ -180,6 +183,7 @@ set(lade_media_sources
   media/resize_kernels.cpp
   media/resizer.cpp
   media/simd.cpp
+  media/size_buckets.cpp
   media/slot.cpp
   media/tiff_page.cpp
   media/tiff_reader.cpp

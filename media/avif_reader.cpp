@@ -115,27 +115,46 @@ struct avif_reader::samples {
   avifIO io{};
 };
 
+using avif_decoder = std::unique_ptr<avifDecoder, decltype(&avifDecoderDestroy)>;
+
+static avif_decoder new_avif_decoder() {
+  avif_decoder decoder(avifDecoderCreate(), avifDecoderDestroy);
+  if (decoder == nullptr) throw std::bad_alloc();
+  return decoder;
+}
+
 void avif_reader::open(const image_file& file) {
   samples from(file);  // outlives the decoder
-  const std::unique_ptr<avifDecoder, decltype(&avifDecoderDestroy)> decoder(avifDecoderCreate(),
-                                                                            avifDecoderDestroy);
-  if (decoder == nullptr) throw std::bad_alloc();
-  decoder->codecChoice = silent_avif_codec();
-  decoder->maxThreads = 1;
-  decoder->ignoreExif = AVIF_TRUE;
-  decoder->ignoreXMP = AVIF_TRUE;
-  decoder->imageCountLimit = static_cast<std::uint32_t>(  // each has a byte of the file
-      std::clamp<std::size_t>(file.bytes.size(), 1, AVIF_DEFAULT_IMAGE_COUNT_LIMIT));
-  decoder->imageDimensionLimit = 0;                        // set_shape names the size
-  decoder->strictFlags = AVIF_STRICT_ALPHA_ISPE_REQUIRED;  // many files lack a pixi property
-  avifDecoderSetIO(decoder.get(), &from.io);
-  parse(*decoder, file);
+  const auto decoder = new_avif_decoder();
+  prepare(*decoder, from, file);
   check_samples(*decoder, from, file);
   const auto result = avifDecoderNextImage(decoder.get());
   check_size(from, file);
   check_avif(result, *decoder, file);
   orientation_ = avif_orientation(*decoder->image);
   convert(*decoder->image, file);
+}
+
+void avif_reader::read_header(const image_file& file) {
+  samples from(file);
+  const auto decoder = new_avif_decoder();
+  prepare(*decoder, from, file);
+  orientation_ = avif_orientation(*decoder->image);
+  const auto part = avif_aperture(*decoder->image, file);
+  set_shape(file, part.width, part.height, false);
+}
+
+void avif_reader::prepare(avifDecoder& decoder, samples& from, const image_file& file) {
+  decoder.codecChoice = silent_avif_codec();
+  decoder.maxThreads = 1;
+  decoder.ignoreExif = AVIF_TRUE;
+  decoder.ignoreXMP = AVIF_TRUE;
+  decoder.imageCountLimit = static_cast<std::uint32_t>(  // each has a byte of the file
+      std::clamp<std::size_t>(file.bytes.size(), 1, AVIF_DEFAULT_IMAGE_COUNT_LIMIT));
+  decoder.imageDimensionLimit = 0;                        // set_shape names the size
+  decoder.strictFlags = AVIF_STRICT_ALPHA_ISPE_REQUIRED;  // many files lack a pixi property
+  avifDecoderSetIO(&decoder, &from.io);
+  parse(decoder, file);
 }
 
 // The planes, and what the decoder has beside them, are in memory of its own.

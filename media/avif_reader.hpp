@@ -19,12 +19,17 @@ class avif_reader final : public frame_reader {
   void open(const image_file& file) override;
   void close() noexcept override;
 
+  // The size and the orientation that `open` sets, without decoding. A damaged file may have others
+  // once it is decoded.
+  void read_header(const image_file& file);
+
   // AVIF says by properties of its own how an image is turned. Its Exif data must be ignored.
   int orientation(const image_file&) const override { return orientation_; }
 
  private:
   struct samples;
 
+  void prepare(avifDecoder& decoder, samples& from, const image_file& file);
   void parse(avifDecoder& decoder, const image_file& file);
   void check_samples(avifDecoder& decoder, samples& from, const image_file& file);
   void check_size(const samples& from, const image_file& file);

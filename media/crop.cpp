@@ -64,14 +64,14 @@ static bool try_random_crop(int width, int height, const image_options& options,
   return true;
 }
 
-static void crop_largest_middle(int width, int height, const image_options& options,
+static void crop_largest_middle(int width, int height, double min_aspect, double max_aspect,
                                 image_crop& crop) {
   const double aspect = static_cast<double>(width) / height;
   const auto fitted = [](double size, int most) {
     return std::clamp(static_cast<int>(std::nearbyint(size)), 1, most);
   };
-  const int w = aspect > options.max_aspect ? fitted(height * options.max_aspect, width) : width;
-  const int h = aspect < options.min_aspect ? fitted(width / options.min_aspect, height) : height;
+  const int w = aspect > max_aspect ? fitted(height * max_aspect, width) : width;
+  const int h = aspect < min_aspect ? fitted(width / min_aspect, height) : height;
   crop.x = cut_axis((width - w) / 2, w);
   crop.y = cut_axis((height - h) / 2, h);
 }
@@ -80,18 +80,19 @@ static void crop_at_random(int width, int height, const image_options& options, 
                            image_crop& crop) {
   for (int tries = 0; tries < 10; ++tries)
     if (try_random_crop(width, height, options, draw, crop)) return;
-  crop_largest_middle(width, height, options, crop);
+  crop_largest_middle(width, height, options.min_aspect, options.max_aspect, crop);
 }
 
 static void mirror_range(axis_range& range, int size) {
   range = {size - range.begin - range.length, range.length, size - range.high, size - range.low};
 }
 
-// From the image as it is seen to the image as it is stored.
-static void turn_back(image_crop& crop, int stored_width, int stored_height) {
+// From the image as it is seen to the image as it is stored. `flip`: the result is flipped.
+static void store_turned(image_crop& crop, int stored_width, int stored_height, bool flip) {
   if (crop.turn.transposed) std::swap(crop.x, crop.y);
   if (crop.turn.mirror_x) mirror_range(crop.x, stored_width);
   if (crop.turn.mirror_y) mirror_range(crop.y, stored_height);
+  if (flip) (crop.turn.transposed ? crop.turn.mirror_y : crop.turn.mirror_x) ^= true;
 }
 
 int resolved_shorter_side(const image_options& options) noexcept {
@@ -111,12 +112,35 @@ image_crop plan_crop(int stored_width, int stored_height, const orientation& tur
                   .turn = turn};
   bool flip = false;
   if (options.fit == image_fit::centre_crop) crop_centre(width, height, options, crop);
+  if (options.fit == image_fit::cover) {
+    const double aspect = static_cast<double>(options.width) / options.height;
+    crop_largest_middle(width, height, aspect, aspect, crop);
+  }
   if (options.fit == image_fit::random_crop) {
     crop_at_random(width, height, options, draw, crop);
     flip = draw.uniform() < options.flip;
   }
-  turn_back(crop, stored_width, stored_height);
-  if (flip) (turn.transposed ? crop.turn.mirror_y : crop.turn.mirror_x) ^= true;
+  store_turned(crop, stored_width, stored_height, flip);
+  return crop;
+}
+
+image_crop plan_chosen(const chosen_crop& chosen, int stored_width, int stored_height,
+                       const orientation& turn, std::string_view doing) {
+  const bool turned = turn.transposed;
+  const image_size upright{turned ? stored_height : stored_width,
+                           turned ? stored_width : stored_height};
+  check_size_of(chosen, upright, "the image", doing);
+  const auto axis = [&](double begin, double length, int size) {
+    if (chosen.isolated)
+      return cut_axis(static_cast<std::int64_t>(begin), static_cast<std::int64_t>(length));
+    return axis_range{begin, length, 0, size};
+  };
+  image_crop crop{.x = axis(chosen.box.left, chosen.box.width, upright.width),
+                  .y = axis(chosen.box.top, chosen.box.height, upright.height),
+                  .width = chosen.result.width,
+                  .height = chosen.result.height,
+                  .turn = turn};
+  store_turned(crop, stored_width, stored_height, chosen.flip);
   return crop;
 }
 
@@ -146,7 +170,9 @@ chosen_crop choose_crop(int width, int height, const image_options& options, ran
                   .width = length_within(crop.x, width),
                   .height = length_within(crop.y, height)},
           .isolated = part_of_width || part_of_height,
-          .flip = crop.turn.mirror_x};
+          .flip = crop.turn.mirror_x,
+          .image = {width, height},
+          .result = {crop.width, crop.height}};
 }
 
 int shown_width(int width, double pixel_aspect) noexcept {

@@ -4,8 +4,12 @@
 
 #include "resize_axis.hpp"
 
+#include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
 #include <lade/random.hpp>
+#include <lade/sample.hpp>
+
+#include <string_view>
 
 namespace lade::media {
 
@@ -33,6 +37,21 @@ int resolved_shorter_side(const image_options& options) noexcept;
 // RandomResizedCrop.get_params: whole pixels, ten tries, then the largest middle part.
 image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,
                      const image_options& options, random draw);
+
+// A given crop, of a stored image of the given size. Throws error(invalid_data) if the crop is one
+// of an image of another size, behind `doing`.
+image_crop plan_chosen(const chosen_crop& chosen, int stored_width, int stored_height,
+                       const orientation& turn, std::string_view doing);
+
+// Throws error(invalid_argument) for a crop that no image has, error(invalid_data) for one of an
+// image of another size than `image`, which is called `what`: "the mask".
+void check_chosen(const chosen_crop& chosen, std::string_view doing);
+void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
+                   std::string_view doing);
+
+// The tensor, and the crop, in a field of a sample. Throw error(invalid_argument) if there is none.
+const tensor& tensor_in(const sample& in, std::string_view field, std::string_view doing);
+chosen_crop stored_crop(const sample& in, std::string_view field, std::string_view doing);
 
 // The same of a picture with pixels of these proportions, which count if options.square_pixels.
 image_crop plan_picture_crop(int width, int height, double pixel_aspect, const orientation& turn,

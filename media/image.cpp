@@ -2,6 +2,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/runtime/continue_on.hpp>
 #include <lade/error.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
 #include <lade/media/picture.hpp>
 #include <lade/media/slot.hpp>
@@ -36,7 +37,7 @@ class option_check {
 static bool between(double low, double value, double high) { return low <= value && value <= high; }
 
 static void check_enums(const image_options& options, const option_check& require) {
-  require(options.fit <= image_fit::random_crop, "fit is none of image_fit");
+  require(options.fit <= image_fit::cover, "fit is none of image_fit");
   require(options.colour <= image_colour::rgba, "colour is none of image_colour");
   require(options.layout <= image_layout::chw, "layout is none of image_layout");
 }
@@ -89,11 +90,13 @@ static void check_options(const image_options& options) {
 }
 
 decode_image::decode_image(const image_options& options)
-    : field_(std::make_shared<const std::string>(options.field)),
+    : fields_(std::make_shared<const std::string>(
+          std::string(options.field).append(options.crop_field))),
       options_(options),
       spec_(spec_of(options, options.width, options.height)),
       counts_(std::make_shared<image_counts>()) {
-  options_.field = *field_;
+  options_.field = std::string_view(*fields_).substr(0, options.field.size());
+  options_.crop_field = std::string_view(*fields_).substr(options.field.size());
   check_options(options);
   options_.shorter_side = resolved_shorter_side(options);
 }
@@ -107,22 +110,50 @@ static tensor new_slot(const tensor_spec& spec, std::string_view) {
   return {spec, allocate_now(spec.bytes())};
 }
 
-static tensor decode_one(const sample& in, random draw, const image_options& options,
-                         image_counts& counts, image_job::slot_of slot) {
+// By a crop if there is one, else by a draw.
+static tensor decode_one(const sample& in, random draw, const chosen_crop* crop,
+                         const image_options& options, image_counts& counts,
+                         image_job::slot_of slot) {
   used_decoders worker;
   image_job job(worker, 0, options, counts);
-  job.begin(in, draw, std::move(slot));
+  job.begin(in, draw, std::move(slot), crop);
   return job.finish();
 }
 
 void decode_image::operator()(const sample& in, const tensor& slot, random draw) const {
-  decode_one(in, draw, options_, *counts_, [&](const tensor_spec& spec, std::string_view doing) {
-    return given_slot(slot, spec, doing);
-  });
+  decode_one(in, draw, nullptr, options_, *counts_,
+             [&](const tensor_spec& spec, std::string_view doing) {
+               return given_slot(slot, spec, doing);
+             });
 }
 
 tensor decode_image::operator()(const sample& in, random draw) const {
-  return decode_one(in, draw, options_, *counts_, new_slot);
+  return decode_one(in, draw, nullptr, options_, *counts_, new_slot);
+}
+
+void decode_image::operator()(const sample& in, const tensor& slot, const chosen_crop& crop) const {
+  decode_one(in, {}, &crop, options_, *counts_,
+             [&](const tensor_spec& spec, std::string_view doing) {
+               return given_slot(slot, spec, doing);
+             });
+}
+
+tensor decode_image::operator()(const sample& in, const chosen_crop& crop) const {
+  return decode_one(in, {}, &crop, options_, *counts_, new_slot);
+}
+
+chosen_crop decode_image::crop_of(const sample& in, random draw) const {
+  const auto size = size_of_image(in, options_);
+  return choose_crop(size.width, size.height, options_, draw);
+}
+
+chosen_crop decode_image::crop_of(const sample& in, random draw, const image_size& result) const {
+  auto how = options_;
+  how.width = result.width;
+  how.height = result.height;
+  how.shorter_side = 0;
+  const auto size = size_of_image(in, options_);
+  return choose_crop(size.width, size.height, how, draw);
 }
 
 static image_job::slot_of slot_for(const taken_sample& taken) {

@@ -107,7 +107,7 @@ class opened_reader {
   image_reader& reader_;
 };
 
-void image_job::begin(const sample& in, random draw, slot_of slot) {
+void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_crop* given) {
   close();  // what is left of an image that could not be begun
   doing_ = "decode " + in.name();
   file_ = {.bytes = encoded_bytes(in, options_.field, doing_).bytes(),
@@ -115,6 +115,13 @@ void image_job::begin(const sample& in, random draw, slot_of slot) {
            .max_pixels = options_.max_pixels,
            .strict = options_.strict};
   draw_ = draw;
+  given_.reset();
+  if (given != nullptr) {
+    check_chosen(*given, doing_);
+    given_ = *given;
+  } else if (!options_.crop_field.empty()) {
+    given_ = stored_crop(in, options_.crop_field, doing_);
+  }
   slot_of_ = std::move(slot);
   reader_ = &worker_->reader_of(file_);
   way_ = reader_ == &worker_->jpeg ? begin_quickly() : way::by_reader;
@@ -245,6 +252,7 @@ void image_job::decode_planes(const image_crop& crop) {
 image_crop image_job::crop_of(int width, int height) {
   worker_.note(width, height);
   const auto turn = orientation_of(options_.orient ? reader_->orientation(file_) : 1);
+  if (given_) return plan_chosen(*given_, width, height, turn, doing_);
   return plan_crop(width, height, turn, options_, draw_);
 }
 

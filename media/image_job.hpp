@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace lade::media {
@@ -33,9 +34,9 @@ class image_job {
   image_job(const image_job&) = delete;
   ~image_job() { close(); }
 
-  // `in` outlives the image's job. Throws what decode_image throws; then there is nothing to
-  // finish.
-  void begin(const sample& in, random draw, slot_of slot);
+  // `in` outlives the image's job. The crop is `given`, or that of the options' crop_field, or else
+  // chosen by `draw`. Throws what decode_image throws; then there is nothing to finish.
+  void begin(const sample& in, random draw, slot_of slot, const chosen_crop* given = nullptr);
 
   // Whether nothing of the image is left that could be decoded together with another.
   bool is_complete() const noexcept { return !is_quick() || lane_.jpeg.is_complete(); }
@@ -89,6 +90,7 @@ class image_job {
   std::string doing_;
   image_file file_;
   random draw_;
+  std::optional<chosen_crop> given_;
   slot_of slot_of_;
   image_reader* reader_ = nullptr;
   way way_ = way::by_reader;

@@ -1,5 +1,7 @@
 #include <lade/detail/common/byte_view.hpp>
 #include <lade/detail/data/tiff_tags.hpp>
+#include <lade/error.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
 
 #include "av1_header.hpp"
@@ -8,6 +10,8 @@
 #include "bmp_reader.hpp"
 #include "exif.hpp"
 #include "gif_reader.hpp"
+#include "image_header.hpp"
+#include "image_job.hpp"
 #include "jpeg_image.hpp"
 #include "png_reader.hpp"
 #include "pnm_reader.hpp"
@@ -21,19 +25,6 @@
 #include <string_view>
 
 namespace lade::media {
-
-// What a header says that decides how much memory decoding takes.
-struct image_header {
-  std::uint64_t width = 0;  // 0 if it cannot be told
-  std::uint64_t height = 0;
-  double decoded_bytes = 0;        // of a pixel, where the whole image is decoded before it is used
-  double planes_bytes = 0;         // of a pixel of a JPEG in planes
-  double block_bytes = 0;          // of the parts of a TIFF that are decoded at a time
-  std::size_t copied_bytes = 0;    // of the file
-  std::size_t few_rows_bytes = 0;  // of a JPEG that is decoded row by row, to colours
-  std::size_t all_rows_bytes = 0;  // likewise, to planes or luma
-  bool turned = false;             // its rows become columns, by another rule than Exif's
-};
 
 // The frame header at `at`, behind its length: how large the image is, and how its colours are
 // sampled.
@@ -257,7 +248,7 @@ static image_header avif_header(detail::byte_view file) {
   return header;
 }
 
-static image_header header_of(detail::byte_view file) {
+image_header header_of(detail::byte_view file) {
   if (file.begins("\xff\xd8\xff")) return quick_jpeg_header(file);
   if (png_reader::recognises(file)) return png_header(file);
   if (tiff_reader::recognises(file)) return tiff_header(file);
@@ -283,12 +274,23 @@ static double turned_bytes(detail::byte_view file, const image_header& header,
   return channels_of(options.colour);
 }
 
-// Of a sample that will be refused: none.
-static detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
+detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
   if (name.empty()) return detail::byte_view(in.data().bytes());
   auto* found = in.find_field(name);
   if (!found || found->type() != field::kind::bytes) return {};
   return detail::byte_view(found->bytes().bytes());
+}
+
+// What the crop of a sample says, else the options; of a crop that will be refused, nothing.
+static image_size size_of_result(const sample& in, const image_options& options) {
+  const auto* stored = options.crop_field.empty() ? nullptr : in.find_field(options.crop_field);
+  if (stored == nullptr || stored->type() != field::kind::tensor)
+    return {options.width, options.height};
+  try {
+    return to_crop(stored->tensor()).result;
+  } catch (const error&) {
+    return {};
+  }
 }
 
 std::size_t decode_image::memory_to_write(const sample& in) const {
@@ -300,15 +302,17 @@ std::size_t decode_image::memory_to_write(const sample& in) const {
   const bool planes = options_.fast && !luma;
   const auto rows = options_.fast || luma ? header.all_rows_bytes : header.few_rows_bytes;
   const auto bytes = header.decoded_bytes + (planes ? header.planes_bytes : 0);
-  const auto result =
-      options_.width > 0 ? static_cast<double>(options_.width) * options_.height : pixels;
+  const auto size = size_of_result(in, options_);
+  const auto result = size.width > 0 ? static_cast<double>(size.width) * size.height : pixels;
   return static_cast<std::size_t>(pixels * bytes + header.block_bytes +
                                   result * turned_bytes(file, header, options_)) +
          header.copied_bytes + rows;
 }
 
 std::size_t decode_image::memory_needed(const sample& in) const {
-  if (options_.width > 0) return spec_.bytes() + memory_to_write(in);
+  const auto size = size_of_result(in, options_);
+  if (size.width > 0)
+    return spec_of(options_, size.width, size.height).bytes() + memory_to_write(in);
   auto element = tensor_spec{options_.type, {}}.bytes();
   const auto channels = static_cast<unsigned>(channels_of(options_.colour));
   auto pixels = pixels_of(header_of(encoded_bytes_of(in, options_.field)), options_);

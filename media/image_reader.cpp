@@ -7,8 +7,7 @@ namespace lade::media {
 
 int image_reader::orientation(const image_file& file) const { return exif_orientation(file.bytes); }
 
-void image_reader::set_shape(const image_file& file, std::int64_t width, std::int64_t height,
-                             bool grey) {
+void check_image_size(const image_file& file, std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1 || width > INT_MAX || height > INT_MAX)
     throw error(errc::invalid_data, file.doing,
                 "the size is " + std::to_string(width) + " x " + std::to_string(height));
@@ -16,6 +15,11 @@ void image_reader::set_shape(const image_file& file, std::int64_t width, std::in
     throw error(errc::limit_exceeded, file.doing,
                 std::to_string(width) + " x " + std::to_string(height) +
                     " pixels are more than max_pixels = " + std::to_string(file.max_pixels));
+}
+
+void image_reader::set_shape(const image_file& file, std::int64_t width, std::int64_t height,
+                             bool grey) {
+  check_image_size(file, width, height);
   width_ = static_cast<int>(width);
   height_ = static_cast<int>(height);
   grey_ = grey;

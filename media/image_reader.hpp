@@ -31,6 +31,10 @@ struct image_file {
   throw error(errc::invalid_data, file.doing, text);
 }
 
+// Throws error(limit_exceeded) for more than `max_pixels`, error(invalid_data) for a size that no
+// image has.
+void check_image_size(const image_file& file, std::int64_t width, std::int64_t height);
+
 // Reads images of one format, one after another. For one thread. Every member throws errors that
 // begin with image_file::doing; after one, the reader is ready for the next `open`.
 class image_reader : public row_source {

@@ -49,14 +49,14 @@ static av_buffer share_png_buffer(AVBufferRef* memory) {
 
 // Whether pixels depend on a chunk. Of those whose names begin with a small letter (text, colour
 // profiles, times), only transparency: in a palette, it decides the format of FFmpeg's frame.
-static bool png_pixels_need(std::string_view name) {
+static bool png_pixels_need(std::string_view name, bool transparency) {
   constexpr char small_letter = 0x20;
-  return (name[0] & small_letter) == 0 || name == "tRNS";
+  return (name[0] & small_letter) == 0 || (transparency && name == "tRNS");
 }
 
 // Copies the chunks that the pixels need, and the rest of a file that is cut off. Returns the end.
 // FFmpeg inflates texts and colour profiles to any size, so it must not see them.
-static std::uint8_t* copy_png_chunks(const image_file& file, std::uint8_t* out) {
+static std::uint8_t* copy_png_chunks(const image_file& file, bool transparency, std::uint8_t* out) {
   const detail::byte_view bytes(file.bytes);
   const auto copy = [&](detail::byte_view part) {
     out = std::copy_n(part.data(), part.size(), out);
@@ -66,7 +66,7 @@ static std::uint8_t* copy_png_chunks(const image_file& file, std::uint8_t* out) 
   while (bytes.holds(at, 12) && bytes.holds(at + 12, bytes.big(at, 4))) {
     const auto length = bytes.big(at, 4);
     const auto name = bytes.part(at + 4, 4).text();
-    if (png_pixels_need(name)) {
+    if (png_pixels_need(name, transparency)) {
       copy(bytes.part(at, 12 + length));
     } else {
       const auto sum = crc32_z(0, bytes.data() + at + 4, 4 + length);
@@ -80,11 +80,11 @@ static std::uint8_t* copy_png_chunks(const image_file& file, std::uint8_t* out) 
 }
 
 // FFmpeg reads behind the end of a file, so that it needs a copy.
-static av_packet copy_to_png_packet(const image_file& file) {
+static av_packet copy_to_png_packet(const image_file& file, bool transparency) {
   av_packet packet(check_av(av_packet_alloc()));
   packet->buf = allocate_png_buffer(file.bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
   packet->data = packet->buf->data;
-  auto* end = copy_png_chunks(file, packet->data);
+  auto* end = copy_png_chunks(file, transparency, packet->data);
   packet->size = static_cast<int>(end - packet->data);
   packet->flags = AV_PKT_FLAG_KEY;
   std::memset(end, 0, AV_INPUT_BUFFER_PADDING_SIZE);
@@ -132,6 +132,13 @@ void png_reader::close() noexcept {
 }
 
 void png_reader::open(const image_file& file) {
+  read_header(file);
+  needs_transparency_ = true;
+  decode_rows(file);
+  show(file);
+}
+
+void png_reader::read_header(const image_file& file) {
   const detail::byte_view bytes(file.bytes);
   constexpr std::size_t header = 16;  // behind the signature and the beginning of the first chunk
   if (!bytes.holds(header, 13) || !bytes.from(12).begins("IHDR")) throw_damaged(file, "PNG");
@@ -140,11 +147,49 @@ void png_reader::open(const image_file& file) {
   const bool has_colour = (bytes[header + 9] & 2) != 0;
   set_shape(file, static_cast<std::int64_t>(bytes.big(header, 4)),
             static_cast<std::int64_t>(bytes.big(header + 4, 4)), !has_colour);
+  bits_ = bytes[header + 8];
   // Of an interlaced image, every other row is decoded last.
   const bool interlaced = bytes[header + 12] != 0;
   last_row_ = interlaced && height() > 1 ? height() / 2 * 2 - 1 : height() - 1;
-  decode_rows(file, interlaced && height() == 1);
-  show(file);
+  decodes_twice_ = interlaced && height() == 1;
+}
+
+void png_reader::open_values(const image_file& file, int most_bits) {
+  read_header(file);
+  constexpr int grey = 0;
+  constexpr int palette = 3;
+  const int colour = detail::byte_view(file.bytes)[25];
+  if (colour != grey && colour != palette)
+    throw error(errc::unsupported, file.doing,
+                "a mask has one value for each pixel, grey or an index; this PNG has colours or "
+                "alpha");
+  if (bits_ > most_bits)
+    throw error(errc::unsupported, file.doing,
+                "the values have " + std::to_string(bits_) + " bits, more than the type holds");
+}
+
+void png_reader::decode_values(const image_file& file) {
+  needs_transparency_ = false;
+  decode_rows(file);
+  const auto format = frame_->format;
+  if (format != AV_PIX_FMT_GRAY8 && format != AV_PIX_FMT_PAL8 && format != AV_PIX_FMT_GRAY16BE &&
+      format != AV_PIX_FMT_MONOBLACK)
+    throw error(errc::unsupported, file.doing, "a PNG of a kind that FFmpeg does not decode");
+}
+
+void png_reader::row_values(int y, std::uint16_t* out) const {
+  const auto* row = frame_->data[0] + std::ptrdiff_t{y} * frame_->linesize[0];
+  if (frame_->format == AV_PIX_FMT_GRAY16BE) {
+    for (int x = 0; x < width(); ++x)
+      out[x] = static_cast<std::uint16_t>(row[2 * x] << 8 | row[2 * x + 1]);
+  } else if (frame_->format == AV_PIX_FMT_MONOBLACK) {
+    for (int x = 0; x < width(); ++x) out[x] = row[x / 8] >> (7 - x % 8) & 1;
+  } else {
+    // FFmpeg has scaled grey of 2 and 4 bits to 8.
+    const bool scaled = frame_->format == AV_PIX_FMT_GRAY8 && bits_ < 8;
+    const int scale = scaled ? 255 / ((1 << bits_) - 1) : 1;
+    for (int x = 0; x < width(); ++x) out[x] = static_cast<std::uint16_t>(row[x] / scale);
+  }
 }
 
 // Whether a call of FFmpeg has failed for want of memory, which it says of its own allocations, and
@@ -178,7 +223,7 @@ void png_reader::decode(const image_file& file, std::uint8_t fill) {
                 .fill = fill,
                 .memory = share_png_buffer(frame_->buf[0])};
   const auto codec = open_png_decoder(&wanted, allocate);
-  const auto packet = copy_to_png_packet(file);
+  const auto packet = copy_to_png_packet(file, needs_transparency_);
   errno = 0;
   int result = avcodec_send_packet(codec.get(), packet.get());
   if (result >= 0) result = avcodec_receive_frame(codec.get(), frame_.get());
@@ -191,14 +236,21 @@ void png_reader::decode(const image_file& file, std::uint8_t fill) {
 
 // FFmpeg returns an image whose last rows are missing without an error. They keep what they were
 // filled with, and so differ between two images that were filled differently.
-void png_reader::decode_rows(const image_file& file, bool twice) {
+void png_reader::decode_rows(const image_file& file) {
   constexpr std::uint8_t fill = 0x5a;
   decode(file, fill);
-  if (!twice && !last_row_is(fill)) return;
-  const std::vector<std::uint8_t> first(last_row(), last_row() + row_bytes());
+  if (!decodes_twice_ && !last_row_is(fill)) return;
+  const auto first = last_row_pixels();
   decode(file, static_cast<std::uint8_t>(~fill));
-  if (!std::equal(first.begin(), first.end(), last_row()))
-    throw_damaged(file, "PNG", "its last rows are missing");
+  if (first != last_row_pixels()) throw_damaged(file, "PNG", "its last rows are missing");
+}
+
+// Without the bits behind the last pixel, which FFmpeg leaves as they were in an interlaced image.
+std::vector<std::uint8_t> png_reader::last_row_pixels() const {
+  std::vector<std::uint8_t> bytes(last_row(), last_row() + row_bytes());
+  const int unused = frame_->format == AV_PIX_FMT_MONOBLACK ? -width() & 7 : 0;
+  bytes.back() = static_cast<std::uint8_t>(bytes.back() >> unused << unused);
+  return bytes;
 }
 
 int png_reader::row_bytes() const {

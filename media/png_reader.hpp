@@ -8,6 +8,7 @@
 #include <lade/media/av.hpp>
 
 #include <cstdint>
+#include <vector>
 
 extern "C" {
 #include <libavcodec/avcodec.h>
@@ -26,20 +27,33 @@ class png_reader final : public frame_reader {
   void open(const image_file& file) override;
   void close() noexcept override;
 
+  // Instead of `open`, in two steps, for a file whose pixels have one value each, grey or an index
+  // of a palette. The first reads the header, and throws error(unsupported) for colours, alpha, and
+  // more than `most_bits`. The second decodes. Then `row_values` writes the values of a row as the
+  // file has them: transparency is not looked at.
+  void open_values(const image_file& file, int most_bits);
+  void decode_values(const image_file& file);
+  void row_values(int y, std::uint16_t* out) const;
+
  private:
   struct pixels;
 
   static int allocate(AVCodecContext* codec, AVFrame* frame, int flags);
 
-  void decode_rows(const image_file& file, bool twice);
+  void read_header(const image_file& file);
+  void decode_rows(const image_file& file);
   void decode(const image_file& file, std::uint8_t fill);
   const std::uint8_t* last_row() const;
   bool last_row_is(std::uint8_t fill) const;
+  std::vector<std::uint8_t> last_row_pixels() const;
   int row_bytes() const;
   void show(const image_file& file);
   void convert_row(const image_file& file, int y, int channel, std::uint8_t* out);
 
-  int last_row_ = 0;  // the row that is decoded last
+  int bits_ = 8;                    // of a sample
+  bool decodes_twice_ = false;      // whether missing rows cannot be told from one decode
+  bool needs_transparency_ = true;  // of the pixels, not of the values
+  int last_row_ = 0;                // the row that is decoded last
   av_frame frame_{check_av(av_frame_alloc())};
 };
 

@@ -6,7 +6,13 @@
 namespace lade::media {
 
 const buffer& encoded_bytes(const sample& in, std::string_view field, std::string_view doing) {
-  if (!field.empty()) return in.field(field).bytes();
+  if (!field.empty()) {
+    const auto& found = in.field(field);
+    if (found.type() == lade::field::kind::bytes) return found.bytes();
+    throw error(errc::invalid_argument, doing,
+                "its field " + found.name() + " holds " + std::string(name(found.type())) +
+                    " instead of bytes");
+  }
   if (!in.has_data())
     throw error(errc::invalid_argument, doing,
                 in.fields().empty() ? "the sample has no data: read it first (lade::io::read)"

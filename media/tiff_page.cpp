@@ -213,6 +213,8 @@ void tiff_page::read_block(std::uint32_t x, std::uint32_t y, std::uint16_t plane
   const auto rows =
       layout_.tiled ? layout_.block_height : std::min(layout_.block_height, layout_.height - y);
   const auto bytes = static_cast<tmsize_t>(layout_.block_stride * rows);
+  // With libdeflate, libtiff takes a block for whole whose last bytes damaged data did not write.
+  std::memset(out, 0, static_cast<std::size_t>(bytes));
   const auto read =
       layout_.tiled ? TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, plane), out, bytes)
                     : TIFFReadEncodedStrip(tiff, TIFFComputeStrip(tiff, y, plane), out, bytes);

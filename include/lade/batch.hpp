@@ -181,8 +181,7 @@ class writer_list {
 // Each writes a tensor of its own for every sample, one after the other on one thread. They get the
 // same random numbers: images and their masks are cropped alike.
 //
-//   lade::batch_into(lade::writers(decode_image({.field = "jpg", .width = 224, .height = 224}),
-//                                  decode_image({.field = "png", .width = 224, .height = 224})),
+//   lade::batch_into(lade::writers(decode_image(how), decode_mask(how, {.field = "png"})),
 //                    {.size = 256})
 template <sample_writer... W>
 writer_list<W...> writers(W... all) {

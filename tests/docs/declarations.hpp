@@ -34,9 +34,12 @@
 #include <lade/media/av/muxer.hpp>
 #include <lade/media/av/save_image.hpp>
 #include <lade/media/av/video.hpp>
+#include <lade/media/boxes.hpp>
 #include <lade/media/crop.hpp>
 #include <lade/media/filters/filter_graph.hpp>
 #include <lade/media/image.hpp>
+#include <lade/media/mask.hpp>
+#include <lade/media/size_buckets.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -371,6 +374,13 @@ inline auto& trainer = *static_cast<lade::cuda::stream*>(nullptr);
 void train(const lade::tensor& images, const lade::tensor& labels);
 void display(const lade::tensor& image, const lade::cuda::stream& on);
 }  // namespace page_decoding_jpegs_on_gpus
+
+namespace page_segmentation_and_detection {
+using namespace lade::media;
+inline auto samples = some<lade::sample>();
+void train(const lade::tensor& images, const lade::tensor& masks);
+void add_targets(const lade::tensor& boxes, const lade::tensor& classes);
+}  // namespace page_segmentation_and_detection
 
 namespace page_coming_from_other_loaders {
 inline lade::state saved;

@@ -122,7 +122,7 @@ static image_options random_options(random& draw) {
   const auto up_to_40 = [&] { return 1 + static_cast<int>(draw.below(40)); };
   image_options how{.width = up_to_40(),
                     .height = up_to_40(),
-                    .fit = static_cast<image_fit>(draw.below(3)),
+                    .fit = static_cast<image_fit>(draw.below(4)),
                     .min_area = draw.uniform(0.01, 0.5),
                     .max_area = draw.uniform(0.5, 1),
                     .min_aspect = draw.uniform(0.2, 1),
@@ -172,6 +172,136 @@ TEST(Crop, ChosenOnesAreThoseOfDecodedImages) {
         << "round " << round << ", " << width << " x " << height << ", orientation "
         << static_cast<int>(orientation) << ", fit " << static_cast<int>(how.fit);
   }
+}
+
+TEST(Crop, DecodingByTheCropOfADrawGivesThePixelsOfThatDraw) {
+  const auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  random draw(seed);
+  for (int round = 0; round < 400; ++round) {
+    const auto file =
+        noisy_jpeg(1 + static_cast<int>(draw.below(80)), 1 + static_cast<int>(draw.below(80)),
+                   static_cast<char>(1 + draw.below(8)), draw);
+    auto how = random_options(draw);
+    how.orient = draw.below(4) > 0;
+    const decode_image decode(how);
+    const random of_image(draw());
+    const tensor expected = decode(file, of_image);
+    const auto crop = decode.crop_of(file, of_image);
+    ASSERT_EQ(difference(decode(file, crop), expected), 0) << "round " << round;
+    how.crop_field = "crop";
+    const auto told = sample(file).with_field({"crop", to_tensor(crop)});
+    ASSERT_EQ(difference(decode_image(how)(told, random(7)), expected), 0) << "round " << round;
+  }
+}
+
+TEST(Crop, AnItemMayHaveASizeOfItsOwn) {
+  random draw(1);
+  const auto file = noisy_jpeg(60, 40, 1, draw);
+  image_options how{.width = 8, .height = 8, .fit = image_fit::random_crop};
+  const decode_image decode(how);
+  const auto crop = decode.crop_of(file, random(5), {12, 20});
+  how.width = 12;
+  how.height = 20;
+  EXPECT_EQ(crop, choose_crop(60, 40, how, random(5)));
+  EXPECT_EQ(decode(file, crop).shape(), (dimensions{20, 12, 3}));
+  EXPECT_EQ(difference(decode(file, crop), decode_image(how)(file, random(5))), 0);
+}
+
+TEST(Crop, TheMemoryForAnItemIsThatOfTheSizeThatItsCropSays) {
+  random draw(1);
+  const auto file = noisy_jpeg(60, 40, 6, draw);
+  const decode_image decode({.width = 8, .height = 8, .crop_field = "crop"});
+  const auto with_result = [&](const image_size& result) {
+    return sample(file).with_field({"crop", to_tensor(decode.crop_of(file, {}, result))});
+  };
+  const std::size_t small = 3 * 8 * 8, large = 3 * 100 * 90;  // twice: the image is turned
+  EXPECT_EQ(decode.memory_needed(with_result({8, 8})), decode.memory_needed(file));
+  EXPECT_EQ(decode.memory_needed(with_result({100, 90})) - decode.memory_needed(file),
+            2 * (large - small));
+  EXPECT_GT(decode.memory_needed(sample(file).with_field({"crop", tensor()})), 0u);
+}
+
+TEST(Crop, CoveringIsTheLargestMiddlePartOfTheSameProportions) {
+  const auto covering = [](int width, int height, image_size result) {
+    return choose_crop(width, height,
+                       {.width = result.width, .height = result.height, .fit = image_fit::cover});
+  };
+  const auto wide = covering(500, 375, {100, 100});
+  EXPECT_EQ(wide, (chosen_crop{{62, 0, 375, 375}, true, false, {500, 375}, {100, 100}}));
+  const auto tall = covering(300, 400, {200, 100});
+  EXPECT_EQ(tall, (chosen_crop{{0, 125, 300, 150}, true, false, {300, 400}, {200, 100}}));
+  EXPECT_EQ(covering(400, 200, {20, 10}).box.width, 400);
+  EXPECT_EQ(covering(1, 1000, {32768, 1}).box.height, 1);
+}
+
+TEST(Crop, IsKeptInATensorWithoutLoss) {
+  const auto crop = choose_crop(
+      500, 375, {.width = 224, .height = 160, .fit = image_fit::centre_crop, .shorter_side = 251});
+  EXPECT_FALSE(crop.isolated);
+  EXPECT_NE(crop.box.left, std::floor(crop.box.left));
+  EXPECT_EQ(to_crop(to_tensor(crop)), crop);
+  const chosen_crop flipped{{1, 2, 3, 4}, true, true, {10, 20}, {30, 40}};
+  EXPECT_EQ(to_crop(to_tensor(flipped)), flipped);
+}
+
+TEST(Crop, ATensorThatIsNoneIsRefused) {
+  const auto refused = [](const tensor& stored) {
+    EXPECT_THAT([&] { to_crop(stored); },
+                ThrowsMessage<error>(HasSubstr("read a crop: a stored crop is f64 [10]")));
+  };
+  refused(tensor(element_type::f32, {10}));
+  refused(tensor(element_type::f64, {9}));
+  for (const double value : {0.5, -1.0, 3e9, std::nan("")})
+    for (int i : {0, 7, 9}) {
+      const auto stored = to_tensor({{1, 2, 3, 4}, true, true, {10, 20}, {30, 40}});
+      stored.data<double>()[i] = value;
+      refused(stored);
+    }
+}
+
+TEST(Crop, OneThatNoImageHasIsRefused) {
+  const auto refused = [](const chosen_crop& crop, const char* why) {
+    random draw(1);
+    const auto file = noisy_jpeg(10, 20, 1, draw);
+    EXPECT_THAT([&] { decode_image()(file, crop); },
+                ThrowsMessage<error>(HasSubstr(std::string("decode noise.jpg: ") + why)));
+  };
+  const image_size image{10, 20}, result{5, 5};
+  refused({{0, 0, 10, 20}, false, false, {0, 20}, result}, "the crop is of an image without");
+  for (const image_box& box :
+       {image_box{0, 0, 0, 20}, image_box{-1, 0, 5, 5}, image_box{0, 1, 10, 20},
+        image_box{6, 0, 5, 5}, image_box{std::nan(""), 0, 5, 5}, image_box{0, 0, 5, HUGE_VAL}})
+    refused({box, false, false, image, result}, "the crop's box must have an area and lie inside");
+  refused({{0.5, 0, 5, 5}, true, false, image, result}, "an isolated crop must have whole pixels");
+  for (const image_size& size : {image_size{0, 5}, image_size{5, 32769}})
+    refused({{0, 0, 5, 5}, true, false, image, size}, "the crop's result must be 1 to 32768");
+}
+
+TEST(Crop, OneOfAnImageOfAnotherSizeIsRefusedByName) {
+  random draw(1);
+  const auto crop = choose_crop(20, 10, {});
+  EXPECT_EQ(decode_image()(noisy_jpeg(20, 10, 1, draw), crop).shape(), (dimensions{10, 20, 3}));
+  EXPECT_EQ(decode_image()(noisy_jpeg(10, 20, 6, draw), crop).shape(), (dimensions{10, 20, 3}));
+  EXPECT_THAT(
+      [&] { decode_image()(noisy_jpeg(20, 10, 6, draw), crop); },
+      ThrowsMessage<error>(HasSubstr("decode noise.jpg: the image is 10 x 20, its crop that "
+                                     "of an image of 20 x 10")));
+}
+
+TEST(Crop, TheSizeOfAnImageIsThatOfItsPixelsOrAnError) {
+  random draw(1);
+  const auto turned = noisy_jpeg(10, 20, 6, draw);
+  EXPECT_EQ(size_of_image(turned), (image_size{20, 10}));
+  EXPECT_EQ(size_of_image(turned, {.orient = false}), (image_size{10, 20}));
+  const auto refused = [](const sample& file, const image_options& how, const char* why) {
+    EXPECT_THAT([&] { size_of_image(file, how); }, ThrowsMessage<error>(HasSubstr(why)));
+  };
+  refused(turned, {.max_pixels = 199}, "read the size of noise.jpg: 10 x 20 pixels are more than");
+  refused(sample("a.jpg"), {}, "read the size of a.jpg: the sample has no data");
+  refused(sample("a.jpg").with_data(buffer()), {}, "read the size of a.jpg: the file is empty");
+  refused(sample("a.jpg").with_data(turned.data().slice(0, 12)), {},
+          "read the size of a.jpg: the size is 0 x 0");
 }
 
 TEST(Crop, ChosenOnesLieInsideAlsoWhereSumsAreRoundedUp) {

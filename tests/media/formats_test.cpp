@@ -5,6 +5,7 @@
 #include "pillow.hpp"
 
 #include <lade/error.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
 
 #include <gtest/gtest.h>
@@ -113,6 +114,13 @@ TEST_F(Formats, MemoryForAllPixelsIsToldByTheHeaderOfEveryKind) {
     EXPECT_GE(small.memory_to_write(file), in_rows ? 0 : count) << file.key();
     EXPECT_GE(decode_image().memory_needed(file), (in_rows ? 3 : 4) * count) << file.key();
     EXPECT_LE(small.memory_to_write(file), 48 * count + (1 << 16)) << file.key();
+  }
+}
+
+TEST_F(Formats, TheSizeIsToldByTheHeaderOfEveryKind) {
+  for (const auto& [file, pixels] : corpus()) {
+    const image_size size{static_cast<int>(pixels.shape()[1]), static_cast<int>(pixels.shape()[0])};
+    EXPECT_EQ(size_of_image(file), size) << file.key();
   }
 }
 

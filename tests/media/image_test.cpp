@@ -117,7 +117,7 @@ TEST(Image, OptionsThatCannotWorkAreNamed) {
   refused({.mean = imagenet_mean}, "mean and stddev need");
   refused({.type = element_type::f32, .stddev = {0, 1, 1}}, "stddev");
   refused({.max_pixels = 0}, "max_pixels");
-  refused({.width = 8, .height = 8, .fit = image_fit{3}}, "fit is none of image_fit");
+  refused({.width = 8, .height = 8, .fit = image_fit{4}}, "fit is none of image_fit");
   refused({.colour = image_colour{4}}, "colour is none of image_colour");
   refused({.layout = image_layout{2}}, "layout is none of image_layout");
 }

@@ -3,7 +3,9 @@
 
 #include <lade/io/file.hpp>
 #include <lade/lade.hpp>
+#include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
+#include <lade/media/mask.hpp>
 
 #include "../support/failing_new.hpp"
 #include "../support/seed.hpp"
@@ -108,6 +110,12 @@ static bool is_clear(std::string_view text) {
   return has("bad_alloc") || has("memory") || (has("decode ") && (has(".tif: ") || has(".webp: ")));
 }
 
+static tensor small_mask(const sample& file) {
+  const auto size = size_of_image(file);
+  const decode_mask decode({.field = "image"});
+  return decode(file, choose_crop(size.width, size.height, small_images));
+}
+
 static pipeline<tensor> decoded_one_by_one(const names& some) { return decoded(some); }
 
 struct kind_of_graph {
@@ -200,6 +208,11 @@ static const kind_of_graph graphs[] = {
      {"grey12.tif", "map4.tif", "packbits.tif", "ycbcr22.tif", "white1-g4.tif"},
      decoded_one_by_one},
     {"WebP", {"lossy.webp"}, decoded_one_by_one},
+    {"Masks",
+     {"bits.png", "pal4.png"},
+     [](const names& files) -> pipeline<tensor> {
+       return read_files(files) | map(small_mask, {.concurrency = 1});
+     }},
     {"Automatic", mixed, [](const names& files) { return decoded(files, automatic); }, few},
     {"BatchInto", mixed,
      [](const names& files) -> pipeline<tensor> {

@@ -1,4 +1,5 @@
 #include "images.hpp"
+#include "png_writer.hpp"
 
 #include <lade/error.hpp>
 #include <lade/media/image.hpp>
@@ -7,7 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace lade::media {
 
@@ -29,6 +32,23 @@ TEST(Png, DecodesToTheSamePixels) {
   const tensor grey = stripes(1, 99, 1);
   const decode_image decode({.colour = image_colour::grey});
   EXPECT_EQ(difference(decode(png_sample(encode_png(grey))), grey), 0);
+}
+
+// Rows of bits end within a byte, whose other bits no decoder writes.
+TEST(Png, InterlacedBitsOfEveryShapeAreDecoded) {
+  const decode_image decode({.colour = image_colour::grey});
+  for (int height : {1, 2, 3})
+    for (int width = 1; width <= 9; ++width)
+      for (unsigned bits = 0; bits < 1U << std::min(width, 8); ++bits) {
+        std::vector<std::uint32_t> samples;
+        for (int i = 0; i < width * height; ++i)
+          samples.push_back(bits << (8 - std::min(width, 8)) >> (7 - i % width % 8) & 1);
+        const auto file = write_png(samples, width, height, {.bits = 1, .interlaced = true});
+        const tensor pixels = decode(png_sample(file));
+        for (std::size_t i = 0; i < samples.size(); ++i)
+          ASSERT_EQ(pixels.data<std::uint8_t>()[i], samples[i] * 255)
+              << width << " x " << height << ", bits " << bits;
+      }
 }
 
 TEST(Png, PlanesAreEncodedThroughTheirStrides) {

@@ -1,14 +1,25 @@
-// The crop of an image, for programs that do not leave it to decode_image: they decode on a GPU, or
-// have boxes and masks to crop like the image.
+// The crop of an image as a value: which part of the image becomes the result, at which size,
+// flipped or not. Masks and boxes take the crop of their image; so does a decoder on a GPU.
 
 #pragma once
 
 #include <lade/media/image.hpp>
 #include <lade/media/resize.hpp>
 #include <lade/random.hpp>
+#include <lade/sample.hpp>
+#include <lade/tensor.hpp>
 
 namespace lade::media {
 
+// Width and height in pixels.
+struct image_size {
+  int width = 0;
+  int height = 0;
+
+  friend bool operator==(const image_size&, const image_size&) = default;
+};
+
+// A program may change a crop before it applies it, for example flip it or move its box.
 struct chosen_crop {
   image_box box;  // whole pixels if `isolated`; lies inside of the image
 
@@ -17,6 +28,11 @@ struct chosen_crop {
   bool isolated = false;
 
   bool flip = false;  // the result, left to right
+
+  image_size image;   // of the whole image, upright
+  image_size result;  // to which the box is resized
+
+  friend bool operator==(const chosen_crop&, const chosen_crop&) = default;
 };
 
 // The crop that decode_image makes with the same options and the same draw, of an image that is
@@ -25,5 +41,18 @@ struct chosen_crop {
 // width and height of the options, or keeps its size if they have none. Any thread. Throws
 // error(invalid_argument) for an image without pixels, and for options that decode_image refuses.
 chosen_crop choose_crop(int width, int height, const image_options& options, random draw = {});
+
+// The size of a sample's image, upright, by the header of the file: no pixel is decoded. With
+// `orient = false` it is the size as stored. `field`, `max_pixels` and `orient` of the options are
+// used. Any thread. Throws errors that name the sample: invalid_data if the header is damaged,
+// unsupported for an unknown format, limit_exceeded for an image of more than max_pixels,
+// invalid_argument for a sample that has not been read.
+image_size size_of_image(const sample& in, const image_options& options = {});
+
+// A crop as f64 [10], to be kept in a field of a sample, and back without loss: width and height of
+// the image; left, top, width and height of the box; isolated and flip as 0 or 1; width and height
+// of the result. `to_crop` throws error(invalid_argument) for a tensor that is no such crop.
+tensor to_tensor(const chosen_crop& crop);
+chosen_crop to_crop(const tensor& stored);
 
 }  // namespace lade::media

@@ -22,11 +22,15 @@ class waiting_samples;
 
 namespace lade::media {
 
-// How an image comes to be width x height.
+struct chosen_crop;  // crop.hpp
+struct image_size;
+
+// How an image is fitted to width x height.
 enum class image_fit : std::uint8_t {
   stretch,      // all of it, whatever its proportions
   centre_crop,  // its shorter side resized to `shorter_side`, then the middle: for validation
   random_crop,  // a random part of random proportions, flipped every other time: for training
+  cover,        // the largest part of the result's proportions, from the middle
 };
 
 // rgba is for pictures, frames and clips of videos: alpha is opaque where they have none.
@@ -45,6 +49,10 @@ struct image_options {
   int width = 0;
   int height = 0;
   image_fit fit = image_fit::stretch;
+
+  // The field of a sample with the crop of its image, as to_tensor stores it (crop.hpp). The crop
+  // takes the place of `fit`, the draw, width and height. Empty: there is none.
+  std::string_view crop_field = {};
 
   // centre_crop, as torchvision's Resize and CenterCrop: 0 stands for 256 / 224 of width or height,
   // whichever is more.
@@ -155,7 +163,9 @@ class decode_image final {
   }
 
   // Whether the result depends on `draw`.
-  bool is_random() const noexcept { return options_.fit == image_fit::random_crop; }
+  bool is_random() const noexcept {
+    return options_.crop_field.empty() && options_.fit == image_fit::random_crop;
+  }
 
   // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of that spec. `draw`
   // decides the random crop: equal draws, equal crops. Throws errors that name the sample:
@@ -166,6 +176,20 @@ class decode_image final {
 
   // The same into a tensor of the run's memory; into fresh memory outside of a stage.
   tensor operator()(const sample& in, random draw = {}) const;
+
+  // The crop that `fit` chooses for the sample's image by `draw`: decoding by it gives the same
+  // pixels as decoding with that draw. Reads the header of the file only, and no `crop_field`. The
+  // second form replaces the width and height of the options by `result`, and takes the default
+  // of `shorter_side`: a size for each item.
+  // Throws what size_of_image throws, and error(invalid_argument) for a size that cannot work.
+  chosen_crop crop_of(const sample& in, random draw = {}) const;
+  chosen_crop crop_of(const sample& in, random draw, const image_size& result) const;
+
+  // Decode a given part at the size that the crop says, into a slot of that size or a new tensor.
+  // Throw the errors above, error(invalid_argument) for a crop that cannot be, and
+  // error(invalid_data) if the crop is one of an image of another size.
+  void operator()(const sample& in, const tensor& slot, const chosen_crop& crop) const;
+  tensor operator()(const sample& in, const chosen_crop& crop) const;
 
   // For stages: decodes the images that wait, two JPEGs at a time, which takes less than one after
   // the other. A third may be complete meanwhile, and wait to be resized.
@@ -186,7 +210,7 @@ class decode_image final {
   std::size_t memory_needed(const sample& in) const;
 
  private:
-  std::shared_ptr<const std::string> field_;  // what options_ refers to
+  std::shared_ptr<const std::string> fields_;  // texts that options_ refers to
   image_options options_;
   tensor_spec spec_;
   std::shared_ptr<image_counts> counts_;

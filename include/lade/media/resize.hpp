@@ -18,6 +18,8 @@ struct image_box {
   double top = 0;
   double width = 0;
   double height = 0;
+
+  friend bool operator==(const image_box&, const image_box&) = default;
 };
 
 // Mean and standard deviation of ImageNet's training images in 0..1, red, green, blue.
