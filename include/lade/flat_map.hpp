@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/detail/in_place_calls.hpp>
 #include <lade/detail/items.hpp>
 #include <lade/detail/owner.hpp>
@@ -30,8 +31,9 @@ namespace lade {
 
 struct flat_map_options {
   // How many items are taken apart at a time, beside each other on the CPU pool: 1 to 1,048,576;
-  // not `automatic`. 1: the function is called when the next stage asks for an item, on that
-  // stage's thread, without a queue.
+  // `automatic`: as many as the run may use CPUs for its automatic stages, all together (see
+  // autotune.hpp). 1: the function is called when the next stage asks for an item, on that stage's
+  // thread, without a queue.
   unsigned concurrency = 1;
 
   // How many parts of each item may wait for their turn, up to 1,048,576; 0 counts as 1.
@@ -65,6 +67,10 @@ struct flat_map_settings {
 
   // What a node with these settings says of itself.
   node_facts facts(node_ptr in) const;
+
+  // How many items a run takes apart at a time, and the entry of an automatic stage in its list.
+  unsigned calls_at_a_time(run_state& run) const;
+  void list(const opening& run, const stage_counters& counters, unsigned concurrency) const;
 
   flat_map_options options;
   std::string name;
@@ -122,8 +128,10 @@ class flat_mapping : public node<Out> {
     auto whole = run.making_parts(settings_->name, group<In>);
     if (options().order == item_order::completion)
       run.refuse_state(settings_->name + " gives parts of several items as they come");
-    auto wide = run.concurrency.value_or(options().concurrency);
-    if (wide > 1 || options().pool) return spread_wide(whole, counters, wide);
+    const bool shares_cpus = options().concurrency == automatic && !run.concurrency;
+    auto wide = run.concurrency.value_or(settings_->calls_at_a_time(*run.run));
+    if (wide > 1 || options().pool || shares_cpus)
+      return spread_wide(whole, counters, wide, shares_cpus);
     in_place_calls calls(run, counters);
     return spread(counted_ptr(this), in_.open(whole), run, counters, std::move(calls));
   }
@@ -190,9 +198,10 @@ class flat_mapping : public node<Out> {
   }
 
   async_generator<Out> spread_wide(const opening& run, stage_counters& counters,
-                                   unsigned concurrency) const {
+                                   unsigned concurrency, bool shares_cpus) const {
     using stage = spreading<In, Out, flat_mapping>;
-    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency));
+    if (shares_cpus) settings_->list(run, counters, concurrency);
+    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency, shares_cpus));
     wide->start(in_.open(run.until(wide->stop_token()).taken_by(wide->wanted())));
     return stage::deliver(std::move(wide));
   }
