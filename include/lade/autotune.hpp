@@ -12,7 +12,7 @@
 
 namespace lade {
 
-// For the concurrency of map, filter, batch_into, pad and pack: as much as the run may use.
+// For the concurrency of map, filter, flat_map, batch_into, pad and pack: all that a run may use.
 //
 //   lade::map(fetch, {.concurrency = lade::automatic})
 //

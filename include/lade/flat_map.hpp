@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/detail/common/shared_const.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
@@ -30,8 +31,9 @@ namespace lade {
 
 struct flat_map_options {
   // How many items are taken apart at a time, beside each other on the CPU pool: 1 to 1,048,576;
-  // not `automatic`. 1: the function is called when the next stage asks for an item, on that
-  // stage's thread, without a queue.
+  // `automatic`: as many as the run may use CPUs for its automatic stages, all together (see
+  // autotune.hpp). 1: the function is called when the next stage asks for an item, on that stage's
+  // thread, without a queue.
   unsigned concurrency = 1;
 
   // How many parts of each item may wait for their turn, up to 1,048,576; 0 counts as 1.
@@ -63,10 +65,12 @@ struct flat_map_settings {
     return {.finally = options.on_error, .budget = options.error_budget};
   }
 
-  // What a node with these settings says of itself.
-
   // What the stage says of itself. `tells_members`: whether an item that is a group has a size.
   node_facts facts(node_ptr in, bool tells_members) const;
+
+  // How many items a run takes apart at a time, and the entry of an automatic stage in its list.
+  unsigned calls_at_a_time(run_state& run) const;
+  void list(const open_context& run, const stage_counters& counters, unsigned concurrency) const;
 
   flat_map_options options;
   std::string name;
@@ -123,8 +127,11 @@ class flat_mapping : public node<Out> {
 
   async_generator<Out> open(const open_context& run) const override {
     auto& counters = run.add_stage(settings_->name);
-    auto wide = run.concurrency_of_trial().value_or(options().concurrency);
-    if (wide > 1 || options().pool) return spread_wide(run, counters, wide);
+    const auto of_trial = run.concurrency_of_trial();
+    const bool shares_cpus = options().concurrency == automatic && !of_trial;
+    auto wide = of_trial.value_or(settings_->calls_at_a_time(*run.run));
+    if (wide > 1 || options().pool || shares_cpus)
+      return spread_wide(run, counters, wide, shares_cpus);
     in_place_calls calls(run, counters);
     return spread(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
   }
@@ -192,9 +199,10 @@ class flat_mapping : public node<Out> {
   }
 
   async_generator<Out> spread_wide(const open_context& run, stage_counters& counters,
-                                   unsigned concurrency) const {
+                                   unsigned concurrency, bool shares_cpus) const {
     using stage = spreading<In, Out, flat_mapping>;
-    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency));
+    if (shares_cpus) settings_->list(run, counters, concurrency);
+    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency, shares_cpus));
     wide->start(in_.open(run.until(wide->stop_token()).taken_by(wide->wanted())));
     return stage::deliver(std::move(wide));
   }

@@ -412,8 +412,9 @@ auto from(Source source, const from_options& options = {}) {
   }
 }
 
-// A source of the items function(0), function(1), ..., function(size - 1), reached by index. Those
-// for which it throws are treated as the run's on_error says.
+// A source of the items function(0), function(1), ..., function(size - 1), reached by index. With
+// std::identity() these are the numbers themselves. An item for which the function throws fails by
+// the run's on_error.
 template <class F>
 auto from_index(std::uint64_t size, F function, const from_options& options = {}) {
   static_assert(std::is_invocable_v<const F&, std::uint64_t>,

@@ -104,11 +104,12 @@ struct run_options {
   lade::error_budget error_budget = {};
 
   // Called for every item that fails, also for the one that ends the run, in the order of the
-  // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock.
-  // While a thousand failures wait for it, or for the failure log, stages begin no further item.
-  // The run ends after the last call. A run that is stopped or destroyed calls it no more: those
-  // that still wait are in the statistics and the log. What it throws stops the run and is rethrown
-  // to the consumer.
+  // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock. It
+  // runs beside the consumer's loop; after the loop, run::failures() has the last of them. While a
+  // thousand failures wait for it, or for the failure log, stages begin no further item. The run
+  // ends after the last call. A run that is stopped or destroyed calls it no more: those that still
+  // wait are in the statistics and the log. What it throws stops the run and is rethrown to the
+  // consumer.
   std::function<void(const failure_record&)> on_failure = {};
 
   // Called with one sentence for what is no failure but most likely a mistake of the program.

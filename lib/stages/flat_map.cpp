@@ -5,9 +5,20 @@ namespace lade::detail {
 
 flat_map_settings::flat_map_settings(const flat_map_options& given, std::string stage)
     : options(given), name(std::move(stage)) {
-  require_count(name, "concurrency", options.concurrency, {.least = 1});
+  require_concurrency(name, options.concurrency, 1);
   require_count(name, "buffer", options.buffer);
   require_budget(name, options.error_budget);
+}
+
+unsigned flat_map_settings::calls_at_a_time(run_state& run) const {
+  auto threads = (options.pool ? *options.pool : run.runtime().pool()).size();
+  return detail::calls_at_a_time(options.concurrency, run.options().tune, threads);
+}
+
+void flat_map_settings::list(const open_context& run, const stage_counters& counters,
+                             unsigned concurrency) const {
+  run.run->tuned().list(run.at->key(),
+                        {counters.name(), concurrency, static_cast<unsigned>(options.buffer)});
 }
 
 node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
@@ -17,7 +28,10 @@ node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
                    .making_parts(name, tells_members);
   if (options.order == item_order::completion)
     facts = std::move(facts).refusing_state(name + " gives parts of several items as they come");
-  if (options.concurrency > 1) facts = std::move(facts).with("concurrency", options.concurrency);
+  if (options.concurrency == automatic)
+    facts = std::move(facts).with("concurrency", "automatic");
+  else if (options.concurrency > 1)
+    facts = std::move(facts).with("concurrency", options.concurrency);
   if (wide)
     facts = std::move(facts).on(options.pool ? stage_executor::own_pool : stage_executor::cpu_pool);
   return std::move(facts).with_flag("completion", options.order == item_order::completion);

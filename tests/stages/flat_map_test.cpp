@@ -33,6 +33,7 @@ namespace lade {
 
 using test::collect;
 using test::count_to;
+using test::gate;
 using test::numbers;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -337,8 +338,49 @@ TEST(FlatMap, InAPathOfATeeIsWaitedFor) {
 TEST(FlatMap, RefusesAConcurrencyThatIsNone) {
   EXPECT_THAT([&] { flat_map(some_of, {.concurrency = 0}); },
               ThrowsMessage<error>(HasSubstr("concurrency is 0; it must be from 1 to ")));
-  EXPECT_THAT([&] { flat_map(some_of, {.concurrency = automatic}); },
-              ThrowsMessage<error>(HasSubstr("concurrency is 4294967295; it must be from 1 to ")));
+}
+
+// Of four threads, the run may use two for its automatic stages.
+TEST(FlatMap, WithAutomaticConcurrencySharesTheCpusOfAutomaticStages) {
+  runtime runtime({.threads = 4});
+  gate both;
+  std::atomic<int> inside = 0;
+  std::atomic<int> most = 0;
+  auto busy = [&](int i) {
+    most = std::max(most.load(), ++inside);
+    both.pass();
+    --inside;
+    return std::vector<int>{i, i};
+  };
+  auto stage = flat_map(busy, {.concurrency = automatic, .buffer = 5, .name = "busy"});
+  auto items = runtime.run(
+      from(numbers{40}) | stage | map([](int i) { return i; }, {.concurrency = automatic}),
+      {.tune = {.cpus = 2}});
+  both.wait_for(2);
+  test::pause(1000);
+  EXPECT_EQ(most, 2);
+  EXPECT_EQ(items.settings().at(0), (stage_setting{"busy", 2, 5}));
+  both.open();
+  EXPECT_EQ(
+      collect(items),
+      collect(runtime, from(numbers{40}) | flat_map([](int i) { return std::vector<int>{i, i}; })));
+}
+
+TEST(FlatMap, WithAutomaticConcurrencyHasNoMoreCallsThanCpus) {
+  runtime runtime({.threads = 4});
+  std::atomic<int> inside = 0;
+  std::atomic<bool> both = false;
+  auto busy = [&](int i) {
+    if (++inside > 1) both = true;
+    test::pause(3);
+    --inside;
+    return i;
+  };
+  auto parts =
+      flat_map([&](int i) { return std::vector<int>{busy(i)}; }, {.concurrency = automatic});
+  auto items = from(numbers{100}) | parts | parts | map(busy, {.concurrency = automatic});
+  EXPECT_THAT(collect(runtime, items, {.tune = {.cpus = 1}}), SizeIs(100));
+  EXPECT_FALSE(both);
 }
 
 }  // namespace lade

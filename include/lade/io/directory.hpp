@@ -48,6 +48,9 @@ struct files_options {
 // whose order they come. The samples have fields then: "size" in bytes, and "etag" if the store
 // says one.
 //
+// pipeline::size() of from(files) is known only to a run: the listing is read as far as it is
+// needed. from(files.list_all()) reads it at once, and knows its size.
+//
 // A small value that describes a listing; each call of list or list_all lists anew. Both read
 // directories with blocking calls, so they belong on the CPU pool or an ordinary thread. Both
 // throw error, naming the directory, when one (also `root`) cannot be read, and

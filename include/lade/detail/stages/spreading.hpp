@@ -100,8 +100,9 @@ template <class In, class Out, class Stage>
 class spreading final : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
                         private overviewed {
  public:
+  // `shares_cpus`: whether items are split on the CPUs of automatic stages.
   spreading(const open_context& run, stage_counters& counters, counted_ptr<const Stage> stage,
-            unsigned concurrency)
+            unsigned concurrency, bool shares_cpus = false)
       : run_(run),
         counters_(counters),
         stage_(std::move(stage)),
@@ -122,6 +123,9 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     if (auto* pool = stage_->options().pool) {
       staff.own_threads = pool->size();
       parts_context_.home = pool;
+    } else if (auto* share = run.run->automatic_share(); share && shares_cpus) {
+      staff.shared_threads = concurrency;
+      parts_context_.home = share;
     }
     run.run->stages().note_workers(counters, staff);
     run.run->stages().watch(*this);
