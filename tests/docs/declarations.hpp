@@ -369,3 +369,16 @@ inline lade::state saved;
 std::vector<int> encode(const std::string& text);
 void train(const lade::tensor& images, const lade::tensor& labels);
 }  // namespace page_26_coming_from_other_loaders
+
+namespace page_execution {
+void train(const lade::sample_batch& batch);
+}  // namespace page_execution
+
+namespace page_memory {
+void train(const lade::tensor& images);
+void write_twice(const lade::buffer& from, const lade::buffer& to);
+}  // namespace page_memory
+
+namespace page_checkpoints {
+void train(const std::vector<std::uint64_t>& batch);
+}  // namespace page_checkpoints
