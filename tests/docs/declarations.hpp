@@ -382,3 +382,30 @@ void write_twice(const lade::buffer& from, const lade::buffer& to);
 namespace page_checkpoints {
 void train(const std::vector<std::uint64_t>& batch);
 }  // namespace page_checkpoints
+
+namespace page_gcc12 {
+struct request {
+  std::string key;
+  int count;
+};
+struct item {
+  std::string key;
+  int count;
+};
+struct both {
+  std::string a, b;
+};
+inline auto& pool = *static_cast<lade::thread_pool*>(nullptr);
+inline std::string key;
+inline std::vector<std::string> box;
+inline bool near = true;
+std::size_t length(const std::string& text);
+std::string value();
+lade::task<> send(request what);
+lade::task<> send_owned(std::unique_ptr<request> what);
+lade::task<> send_pair(std::pair<std::string, int> what);
+lade::task<bool> is_full(const std::vector<std::string>& box);
+lade::task<std::string> read(std::string name);
+lade::task<std::size_t> count(std::vector<std::string> names);
+void close(const std::vector<std::string>& box);
+}  // namespace page_gcc12
