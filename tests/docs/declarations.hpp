@@ -41,6 +41,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -409,3 +410,8 @@ lade::task<std::string> read(std::string name);
 lade::task<std::size_t> count(std::vector<std::string> names);
 void close(const std::vector<std::string>& box);
 }  // namespace page_gcc12
+
+namespace page_optimisation {
+inline auto batches = some<lade::sample_batch>();
+void train(const lade::sample_batch& batch);
+}  // namespace page_optimisation
