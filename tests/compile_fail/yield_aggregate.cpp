@@ -1,4 +1,4 @@
-// error: yield a named object with std::move
+// error: yield a named object without std::move
 #include <lade/async_generator.hpp>
 
 #include <string>

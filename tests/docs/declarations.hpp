@@ -44,6 +44,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -387,3 +388,48 @@ inline lade::state saved;
 std::vector<int> encode(const std::string& text);
 void train(const lade::tensor& images, const lade::tensor& labels);
 }  // namespace page_coming_from_other_loaders
+
+namespace page_execution {
+void train(const lade::sample_batch& batch);
+}  // namespace page_execution
+
+namespace page_memory {
+void train(const lade::tensor& images);
+void write_twice(const lade::buffer& from, const lade::buffer& to);
+}  // namespace page_memory
+
+namespace page_checkpoints {
+void train(const std::vector<std::uint64_t>& batch);
+}  // namespace page_checkpoints
+
+namespace page_gcc12 {
+struct request {
+  std::string key;
+  int count;
+};
+struct item {
+  std::string key;
+  int count;
+};
+struct both {
+  std::string a, b;
+};
+inline auto& pool = *static_cast<lade::thread_pool*>(nullptr);
+inline std::string key;
+inline std::vector<std::string> box;
+inline bool near = true;
+std::size_t length(const std::string& text);
+std::string value();
+lade::task<> send(request what);
+lade::task<> send_owned(std::unique_ptr<request> what);
+lade::task<> send_pair(std::pair<std::string, int> what);
+lade::task<bool> is_full(const std::vector<std::string>& box);
+lade::task<std::string> read(std::string name);
+lade::task<std::size_t> count(std::vector<std::string> names);
+void close(const std::vector<std::string>& box);
+}  // namespace page_gcc12
+
+namespace page_optimisation {
+inline auto batches = some<lade::sample_batch>();
+void train(const lade::sample_batch& batch);
+}  // namespace page_optimisation
