@@ -42,7 +42,7 @@ static async_generator<sample> open_shards(const std::shared_ptr<const shard_lis
   if (options.shuffle) run.depends_on_epoch("from_shards");
   run.progress().announce(options.shard.rank, options.shard.world);
   reading_ptr reading(new shard_reading(list, run));
-  auto concurrency = run.concurrency.value_or(options.concurrency);
+  auto concurrency = run.concurrency_of_trial().value_or(options.concurrency);
   open_input input(run.run);
   return concurrency > 1 ? read_ahead(reading, run, counters, concurrency, std::move(input))
                          : read_in_turn(reading, run, counters, std::move(input));
