@@ -36,8 +36,9 @@
 namespace lade {
 
 struct route_options {
-  // How many items may wait before each path; of batches, how many may be on the paths. Up to
-  // 1,048,576; 0 counts as 1.
+  // How many items may wait before each path: before a slow path also those that the others leave
+  // room for, so that it does not stop them at once. Of batches, how many may be on the paths. Up
+  // to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
   // What becomes of items whose router throws, or gives the number of no path.

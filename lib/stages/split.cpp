@@ -181,15 +181,28 @@ bool split_base::has_room() const {
   auto fits = [this](const branch& path) {
     return path.ended || (path.waiting < buffer_ && !is_full(path));
   };
-  return wanted_ == all_paths ? std::ranges::all_of(branches_, fits) : fits(branches_[wanted_]);
+  if (wanted_ == all_paths) return std::ranges::all_of(branches_, fits);
+  auto& path = branches_[wanted_];
+  return fits(path) || (!is_full(path) && waiting_in_all() < buffer_ * branches_.size());
+}
+
+std::size_t split_base::waiting_in_all() const {
+  std::size_t sum = 0;
+  for (auto& path : branches_) sum += path.waiting;
+  return sum;
 }
 
 void split_base::wake_input(wait_list& woken) {
   if (input_.empty() || !has_room()) return;
-  // For a single path as a channel does: once for many items.
-  bool later = wanted_ < batches && branches_[wanted_].waiting > buffer_ / 2;
-  if (later && !branches_[wanted_].ended) return;
+  if (wanted_ < batches && !branches_[wanted_].ended && has_enough(branches_[wanted_])) return;
   woken = input_.settle_all();
+}
+
+// Whether the input may be woken later, as by a channel: once for many items.
+bool split_base::has_enough(const branch& path) const {
+  if (path.waiting <= buffer_ / 2 || waiting_in_all() <= buffer_ * branches_.size() / 2)
+    return false;
+  return std::ranges::all_of(branches_, [](auto& each) { return each.consumer.empty(); });
 }
 
 bool split_base::is_full(const branch& path) const {

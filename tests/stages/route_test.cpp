@@ -330,6 +330,30 @@ TEST(Route, AFailureInAPathMayBeSkipped) {
   EXPECT_THAT(sorted(items), ElementsAre(0, 1, 2, 3, 4, 5, 6, 8, 9));
 }
 
+// While path 0 holds its first item, path 1 gets as many as the room before both paths allows.
+TEST(Route, APathThatIsFullDoesNotStopTheOthersAtOnce) {
+  runtime where({.threads = 4});
+  gate held;
+  auto hold = [&](int i) {
+    if (i == 0) held.pass();
+    return i;
+  };
+  auto items =
+      where.run(from(numbers{40}) |
+                route(parity, {.buffer = 4}, map(hold, {.concurrency = 1, .buffer = 0}), chain()));
+  std::vector<int> of_other_path;
+  // 0 is held, and 2 to 14 or more wait: the room of both paths but for what path 1 has itself.
+  for (int i = 1; i <= 13; i += 2) of_other_path.push_back(*items.wait_next());
+  EXPECT_THAT(of_other_path, ElementsAre(1, 3, 5, 7, 9, 11, 13));
+  held.open();
+  auto rest = collect(items);
+  std::vector<int> of_held_path;
+  for (auto each : rest)
+    if (each % 2 == 0) of_held_path.push_back(each);
+  EXPECT_THAT(of_held_path, SizeIs(20));
+  EXPECT_TRUE(std::ranges::is_sorted(of_held_path));
+}
+
 TEST(Route, TakesNoMoreThanItsBuffersHold) {
   runtime runtime({.threads = 3});
   std::atomic<int> pulled = 0;

@@ -91,7 +91,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
                std::optional<underway::what> by);
 
   // For the input: `co_await room(where)` waits until there is room for one more, or the path needs
-  // no more. Throws error(stopped) when the awaiting coroutine is asked to stop.
+  // no more. Before one path there may be as many as before all, if the others are empty. Throws
+  // error(stopped) when the awaiting coroutine is asked to stop.
   class room_awaiter;
   [[nodiscard]] room_awaiter room(std::size_t where) noexcept;
 
@@ -140,6 +141,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
  private:
   bool is_full(const branch& path) const;
+  bool has_enough(const branch& path) const;
+  std::size_t waiting_in_all() const;
 
   std::exception_ptr failure_;
   const std::size_t buffer_;

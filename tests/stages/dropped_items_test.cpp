@@ -1,0 +1,133 @@
+#include <lade/async_generator.hpp>
+#include <lade/batch.hpp>
+#include <lade/chain.hpp>
+#include <lade/cut.hpp>
+#include <lade/event.hpp>
+#include <lade/filter.hpp>
+#include <lade/flat_map.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/merge.hpp>
+#include <lade/route.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
+#include <lade/tee.hpp>
+#include <lade/through.hpp>
+#include <lade/window.hpp>
+
+#include "../support/pipelines.hpp"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lade {
+
+// Counts the items that live.
+class living {
+ public:
+  void add(int change) {
+    {
+      std::lock_guard lock(mutex_);
+      count_ += change;
+    }
+    changed_.notify_all();
+  }
+  void wait_for_none() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+// An item that is alive until its last copy is destroyed.
+class counted_item {
+ public:
+  explicit counted_item(living& all) : alive_(std::make_shared<life>(all)) {}
+
+ private:
+  struct life {
+    explicit life(living& counted) : all(counted) { all.add(1); }
+    life(const life&) = delete;
+    ~life() { all.add(-1); }
+    living& all;
+  };
+
+  std::shared_ptr<life> alive_;
+};
+
+// Two items, and then none until the run is stopped.
+static auto two_items(living& all, event& never) {
+  return from([&all, &never]() -> async_generator<counted_item> {
+    for (int i = 0; i < 2; ++i) {
+      counted_item made(all);
+      co_yield made;
+    }
+    co_await never;
+  });
+}
+
+// While the source blocks, and the consumer has dropped what it has taken, no stage keeps an item.
+template <class Stage>
+static void expect_dropped(const char* what, const Stage& stage, int results = 2) {
+  SCOPED_TRACE(what);
+  living all;
+  event never;
+  runtime where({.threads = 2});
+  auto items = where.run(two_items(all, never) | stage, {.ready = 1});
+  for (int i = 0; i < results; ++i) items.wait_next();
+  all.wait_for_none();
+}
+
+static async_generator<counted_item> pass_on(async_generator<counted_item> in) {
+  while (auto* item = co_await in.next()) co_yield *item;
+}
+
+TEST(DroppedItems, NoStageKeepsAnItemWhileItWaitsForTheNext) {
+  auto same = [](const counted_item& item) { return item; };
+  auto later = [](counted_item item) -> task<counted_item> { co_return item; };
+  auto once = [](const counted_item& item) { return std::vector{item}; };
+  auto all_of = [](const counted_item&) { return true; };
+  auto first = [](const counted_item&) { return 0; };
+  expect_dropped("map inline", map(same, {.concurrency = 1}));
+  expect_dropped("map", map(same, {.concurrency = 2}));
+  expect_dropped("map of tasks", map(later, {.concurrency = 2}));
+  expect_dropped("map with retries", map(same, {.concurrency = 2, .retry = {.attempts = 3}}));
+  expect_dropped("filter", filter(all_of));
+  expect_dropped("prefetch", prefetch(3));
+  expect_dropped("flat_map", flat_map(once));
+  expect_dropped("wide flat_map", flat_map(once, {.concurrency = 2}));
+  expect_dropped("flat_map as they come",
+                 flat_map(once, {.concurrency = 2, .order = item_order::completion}));
+  expect_dropped("batch", batch(1));
+  expect_dropped("batch of two", batch(2), 1);
+  expect_dropped("unbatch", chain(batch(2), unbatch()));
+  expect_dropped("take", chain(map(same), take(5)));
+  expect_dropped("through", through(pass_on));
+  expect_dropped("route", route(first, map(same, {.concurrency = 2}), chain()));
+  expect_dropped("tee", tee(map(same, {.concurrency = 2}), chain()));
+}
+
+TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    living all;
+    event never;
+    runtime where({.threads = 2});
+    auto source = two_items(all, never);
+    auto items = where.run(merge<counted_item>({source, source}, {.order = order}), {.ready = 1});
+    for (int i = 0; i < 4; ++i) items.wait_next();
+    all.wait_for_none();
+  }
+}
+
+}  // namespace lade
