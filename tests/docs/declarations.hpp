@@ -118,6 +118,11 @@ struct tokenizer {
   explicit tokenizer(const char* path);
   int operator()(const lade::sample& text) const;
 };
+struct connection {
+  explicit connection(std::uint64_t epoch);
+  std::string translate(const std::string& text) const;
+};
+inline auto texts = some<std::string>();
 inline std::vector<int> table;
 page page_at(std::uint64_t index);
 lade::async_generator<std::string> messages();
