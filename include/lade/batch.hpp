@@ -424,8 +424,8 @@ using slot_function = counted_ptr<const stage_function<plain_calls<assigned, ass
 // A batch_into, independent of the types of its writers.
 class slot_batching {
  public:
-  // Throws error(invalid_argument) that names the stage and the option if an option is invalid, if
-  // the tensor of a writer has no elements, or if two tensors have the same name.
+  // Throws error(invalid_argument) that names the stage and the option if an option is invalid.
+  // Throws it also if the tensor of a writer has no elements, or if two tensors have the same name.
   slot_batching(const batch_into_options& options, std::string name,
                 std::vector<batch_layout::written> written, slot_function writer);
 

@@ -41,14 +41,14 @@ class draw_stage {
 
 // Draws `count` items of a source whose items are reached by index, with replacement. The
 // probability of an item is proportional to its weight. A draw depends only on the seed, on the
-// run's epoch and on the number of the draw, so shards behind it are parts of the same draws.
+// run's epoch and on the number of the draw. So shards behind it are parts of the same draws.
 //
 // Cost: the time of a draw does not depend on the number of items. The weights take 16 bytes each,
 // shared by all copies of the pipeline.
 //
-// Throws error(invalid_argument) if a weight is negative or not finite, if no weight is more than
-// 0, or if the items are not reached by index. A run throws it if the number of items differs from
-// the number of weights.
+// Throws error(invalid_argument) if a weight is negative or not finite, or if no weight is more
+// than 0. Throws it also if the items are not reached by index. A run throws it if the number of
+// items differs from the number of weights.
 inline draw_stage draw(const draw_options& options) { return draw_stage(options); }
 
 }  // namespace lade

@@ -48,8 +48,8 @@ struct numbering {
 void require_own_position(std::uint64_t place, const open_context& run);
 
 // Yields the items of a stretch of a source with their positions. Its exceptions name the source.
-// If a run resumes from a state of a listing, the generator holds all items back until the names
-// that the state knows have been compared.
+// If a run resumes from a state of a listing, the generator first compares the names of the items
+// with those of the state. Until then it holds all items back.
 template <class T>
 async_generator<T> number_items(async_generator<T> items, open_context run,
                                 stage_counters& counters, open_input input, numbering<T> how) {

@@ -49,7 +49,7 @@ struct map_options {
   // What happens to items for which the function throws; see failure.hpp. `substitute` holds an
   // item of the function's result type, which the stage yields instead of the failed one.
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   std::any substitute = {};
   lade::error_budget error_budget = {};
 
@@ -84,7 +84,7 @@ namespace detail {
 // The options of a map, checked, with its name.
 class map_settings {
  public:
-  // Throws error(invalid_argument) that names the stage and the option that cannot work.
+  // Throws error(invalid_argument) that names the stage and the option if an option is invalid.
   map_settings(const map_options& options, std::string name, unsigned default_concurrency = 0);
 
   const std::string& name() const noexcept { return name_; }

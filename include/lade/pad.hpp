@@ -296,10 +296,14 @@ class pad_stage {
 //
 // Thread: the CPU pool, or the pool of the options. The tensors are in the memory of the run.
 //
-// Errors: a batch fails if it is empty, if its sequences differ in type or in other dimensions than
-// the length, if one is longer than `length`, or if their type cannot represent `value`. pad()
-// throws error(invalid_argument) if `length` is not a multiple of `multiple_of`, or if an option is
-// invalid.
+// Errors: a batch fails
+// - if it is empty,
+// - if its sequences differ in type, or in a dimension other than the length,
+// - if a sequence is longer than `length`,
+// - or if the type of the sequences cannot represent `value`.
+//
+// pad() throws error(invalid_argument) if `length` is not a multiple of `multiple_of`, or if an
+// option is invalid.
 inline pad_stage pad(const pad_options& options = {}) { return pad_stage(options); }
 
 class pack_stage {

@@ -1,4 +1,4 @@
-// Pipelines: values that describe where items come from and what is done with them.
+// Pipelines: values that describe a source of items and the stages that process them.
 
 #pragma once
 

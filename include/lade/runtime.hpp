@@ -76,8 +76,8 @@ class runtime {
 
   thread_pool& pool() noexcept { return *pool_; }
 
-  // The reactor of the calling thread. On a thread that is no reactor, each call returns the next
-  // of the reactors in turn.
+  // The reactor of the calling thread. On all other threads, each call returns the next reactor in
+  // turn.
   detail::reactor& reactor() noexcept;
 
   // The reactor for task `number` of a stage. The result may change when the runtime adds a

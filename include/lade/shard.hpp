@@ -27,8 +27,8 @@ struct shard_options {
 // - Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE.
 // - Slurm's srun: SLURM_PROCID, SLURM_STEP_NUM_TASKS.
 //
-// Returns rank 0 of 1 if there is no pair. Throws error(invalid_argument) that names the variable
-// if a value is invalid, or if only one variable of torchrun or Open MPI is set.
+// Without a pair, returns rank 0 of 1. Throws error(invalid_argument) if a value is invalid, or if,
+// without a pair, one variable of torchrun or Open MPI is set. The error names the variable.
 shard_options rank_from_environment();
 
 namespace detail {

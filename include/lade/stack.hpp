@@ -60,9 +60,9 @@ class stack_stage {
 //
 // Thread: the CPU pool, or the pool of the options. The tensors are in the memory of the run.
 //
-// Errors: a batch fails if it is empty, if a sample lacks a field, or if the field's type or shape
-// differs from that of the first sample. stack() throws error(invalid_argument) if no fields are
-// given or if an option is invalid.
+// Errors: a batch fails if it is empty or if a sample lacks a field. It also fails if the type or
+// the shape of a field differs from that of the first sample. stack() throws
+// error(invalid_argument) if no fields are given or if an option is invalid.
 inline stack_stage stack(const stack_options& options) { return stack_stage(options); }
 
 }  // namespace lade

@@ -121,8 +121,8 @@ class taken_item {
 //   };
 //
 // A worker of the stage calls the second form when it has an item. The first form is called for
-// items that are retried, in a stage that runs inline (see map_options), and for a writer that is
-// one of several. Both forms must return the same results.
+// items that are retried, and in a stage that runs inline (see map_options). It is also called for
+// a writer that is one of several. Both forms must return the same results.
 //
 // Blocking: none. Items do not wait until there are several, and next() returns at once.
 //

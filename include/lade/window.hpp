@@ -40,7 +40,7 @@ class window_stage {
   detail::node_facts facts(detail::node_ptr in) const;
 
   // Yields windows that share no items. A window is yielded when all items before the next window
-  // have been consumed, so that a run that resumes from a state always starts with a window.
+  // have been consumed. So a run that resumes from a state always starts with a window.
   template <class T>
   static async_generator<std::vector<T>> apart(async_generator<T> in, window_stage self,
                                                detail::open_context run,
