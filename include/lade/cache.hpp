@@ -102,10 +102,9 @@ struct kept_pass {
 
 // The kept items that all runs of a pipeline share. Any thread; the mutex guards all members.
 //
-// The states are empty, claimed and filled. One run moves the store from empty to claimed by
-// claim(), which returns true to it alone. That run then calls publish(), which fills the store for
-// good, or release(), which makes it empty again. Nobody waits: a run that finds no items works
-// without them.
+// The store is empty, claimed or filled. claim() returns true to one run and moves the store from
+// empty to claimed. That run then calls publish(), which fills the store for good, or release(),
+// which empties it. No run waits for another.
 template <class T>
 class cache_store {
  public:
@@ -278,27 +277,25 @@ class cache_stage {
 };
 
 // Keeps copies of the first items of a run in memory, up to the limits of the options. Later runs
-// start with copies of the kept items, without work in the stages before the cache, and continue
-// with the rest. Every run yields every item once.
+// start with copies of these items, without work in the stages before the cache, and continue with
+// the rest. Every run yields every item once. The pipeline owns the kept items; its copies share
+// them, and the last one frees them.
 //
-// Ownership: the pipeline owns the kept items. Its copies share them, and the last copy frees them.
+// The stages before the cache keep the epoch and the seed of the run that filled it: a shuffle or a
+// random transformation there yields the same in all runs, also for the rest. Put stages that must
+// differ from epoch to epoch behind the cache.
 //
-// Order and randomness: the stages before the cache keep the epoch and the seed of the run that
-// filled the cache. A shuffle or a random transformation there yields the same in all runs, also
-// for the rest. Put stages that must differ from epoch to epoch behind the cache.
+// Copies of tensors and buffers share their memory, so no stage may write to it. That memory counts
+// towards the budget of the runtime that allocated it.
 //
-// Memory: copies of tensors and buffers share their memory, so no stage may write to them. Their
-// memory counts towards the budget of the runtime that allocated it.
+// An item that fails and is dropped (on_error::skip) before the cache while the cache is filled is
+// missing in all later runs. It is neither tried nor reported again. If a function may fail
+// temporarily, retry before the cache (docs/guides/batching.md).
 //
-// Failures: an item that a stage before the cache drops after a failure (on_error::skip) while the
-// cache is filled is missing in all later runs. It is neither tried again nor reported again. If a
-// function may fail temporarily, retry before the cache (docs/guides/batching.md).
-//
-// When it keeps what:
 // - A cache whose limit is reached before the run ends keeps a part of the items. Where a run could
-//   not resume from a state, a part would not be exact (docs/guides/batching.md): the cache then
-//   keeps all items or none.
-// - If the run fails, or the consumer leaves it before the cache is full, the cache keeps nothing.
+//   not resume from a state, a part is not exact (docs/guides/batching.md): the cache then keeps
+//   all items or none.
+// - If the run fails, or is stopped before the cache is full, the cache keeps nothing.
 // - Of several concurrent runs, one fills the cache.
 //
 // A run with a cache has no state (no checkpoint). A run throws error(invalid_argument) if the

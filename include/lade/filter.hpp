@@ -19,9 +19,9 @@
 
 namespace lade {
 
-// The options mean the same as those of map; see map_options.
+// As in map_options.
 struct filter_options {
-  unsigned concurrency = 1;  // items in flight; 0: as many as the CPU pool has threads
+  unsigned concurrency = 1;  // raise it for slow predicates; 0: that of the CPU pool
   lade::item_order order = item_order::input;
   lade::retry retry = {};
   std::optional<lade::on_error> on_error = {};  // that of the run if not given
@@ -81,9 +81,8 @@ class filter_stage {
 };
 
 // Yields the items for which `predicate(item)` returns true. By default, the predicate runs inline:
-// on the thread of the next stage (of the CPU pool) when that requests an item. For a predicate
-// that computes much, raise the concurrency. Throws error(invalid_argument) that names the option
-// if an option is invalid.
+// on the thread of the next stage (of the CPU pool) when that requests an item. Throws
+// error(invalid_argument) that names the option if an option is invalid.
 template <class F>
 filter_stage<std::decay_t<F>> filter(F&& predicate, const filter_options& options = {}) {
   return {std::forward<F>(predicate), options};

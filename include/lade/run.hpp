@@ -36,18 +36,17 @@ class epochs;
 
 namespace detail {
 
-// The number of items in LADE_PROFILE, for which the first run of the program is profiled. Returns
-// 0 if the variable is not set, for all further calls, and on all ranks but the first. Writes a
-// message to standard error if the value is not a number from 1 to 1,073,741,824.
+// The number of items in LADE_PROFILE, which asks for a profile of the first run of the program. 0
+// if it is not set, for all further calls, and on all ranks but the first. Writes a message to
+// standard error if the value is no number of items.
 std::uint64_t take_profile_wanted();
 
 // Profiles the stages of a run and writes the result to standard error, or the reason why there is
 // none.
 task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items);
 
-// Marks the consumer of a run as waiting for an item, from construction to destruction. While it
-// waits, that item may exceed the memory budget. `ready`: the number of items in the output queue;
-// if there are any, the consumer does not wait.
+// Marks the consumer of a run as waiting for an item while it lives, unless items are ready. The
+// item that the consumer waits for may exceed the memory budget.
 class wanted_item {
  public:
   wanted_item(run_state& run, std::size_t ready) : run_(run) {
@@ -125,9 +124,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   }
 
   // Awaits the next item. Returns nothing at the end of the run. If the run has failed, delivers
-  // the items before the failure and then rethrows the failure: a stage_error if an item or a stage
-  // has failed. After that, returns nothing. Throws error(stopped) if the run or the awaiting
-  // coroutine has been asked to stop.
+  // the items before the failure, then rethrows the failure (a stage_error if a stage failed), then
+  // returns nothing. Throws error(stopped) if the run or the awaiting coroutine is asked to stop.
   task<std::optional<T>> next() {
     detail::alone taking(taken_);
     if (ended_) co_return std::nullopt;
@@ -162,17 +160,17 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     co_return item;
   }
 
-  // Like next(), but throws error(timed_out) if after `limit` neither an item is ready nor the run
-  // has ended. A run has ended when all functions that it called have returned. A timeout does not
-  // stop the run and loses no item: the caller may await the next item again. Requires a runtime.
+  // Like next(), but throws error(timed_out) if after `limit` no item is ready and the run has not
+  // ended, with all functions that it called. The run continues and loses no item: the caller may
+  // await the next item again. Requires a runtime.
   task<std::optional<T>> next(std::chrono::nanoseconds limit) {
     co_await with_timeout(limit, look_ahead(), "wait for an item of a run");
     co_return co_await next();
   }
 
-  // Like next(), for ordinary threads: block until the next item is ready. Throw
-  // error(wrong_thread) on a thread of a runtime. Throw error(ENOMEM) instead of std::bad_alloc.
-  // The limit applies even if functions occupy all threads of the CPU pool.
+  // Like next(), but block an ordinary thread. Throw error(wrong_thread) on a thread of a runtime,
+  // and error(ENOMEM) instead of std::bad_alloc. The limit applies even if functions occupy all
+  // threads of the CPU pool.
   std::optional<T> wait_next() try { return sync_wait(next()); } catch (const std::bad_alloc&) {
     detail::run_state::lacks_memory_to_take();
   }
@@ -213,7 +211,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   std::vector<stage_setting> settings() const { return state_->tuned().settings(); }
   void freeze() { state_->tuned().freeze(); }
 
-  // The number of the epoch: run_options::epoch, or that of the state; 0 if neither was set.
+  // The number of the epoch.
   std::uint64_t epoch() const noexcept { return state_->epoch(); }
 
   // The last thousand items that failed. Any thread, at any time.
@@ -225,16 +223,15 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
                                                 detail::profiler& profiling);
 
   // How the coroutine fill() and the consumer work together:
-  // - fill(), the first of `children_`, opens the stages on the CPU pool. It pulls items from the
-  //   last stage and pushes them into `items_`. It suspends while `items_` is full.
-  // - The consumer pops items. `taken_` admits one consumer at a time. Whoever holds `taken_` is
-  //   the only one to use `in_hand_`, `ended_` and `consumer_`.
-  // - However fill() ends, its `closer` closes `items_`. The channel closes and parks consumers
-  //   under one mutex, so a consumer either sees that it is closed or is resumed by close().
-  // - A consumer that pops nothing joins `children_`. Only then does it know the outcome: a failure
-  //   of any child, or a normal end.
-  // - The destructor ends the members in reverse order: first the watchdog's entry, then
-  //   `children_`, which asks all children to stop and waits for them, then all that children use.
+  // - fill(), the first of `children_`, opens the stages on the CPU pool. It pushes the items of
+  //   the last stage into `items_` and suspends while `items_` is full.
+  // - The consumer pops items. Only the one that holds `taken_` uses `in_hand_`, `ended_` and
+  //   `consumer_`.
+  // - However fill() ends, `closer` closes `items_`. The channel closes and parks consumers under
+  //   one mutex, so a consumer sees that it is closed or is resumed by close().
+  // - A consumer that pops nothing joins `children_`, and then knows whether a child has failed.
+  // - The destructor ends the members in reverse order: the watchdog's entry, then `children_`,
+  //   which stops all children and waits for them, then all that children use.
   //
   // `before`: the run of the previous epoch, or null. This run starts when all input of `before`
   // has been consumed.

@@ -47,11 +47,10 @@ struct runtime_options {
   // reactor uses most of a CPU, up to the number of available CPUs, at most 16.
   unsigned reactors = 0;
 
-  // The memory budget of all runs together, in bytes. It limits their buffers and batches,
-  // including those that the consumer still holds. While the budget is exhausted, reads and other
-  // allocations wait until memory is freed. The exception is the item that the consumer of a run
-  // waits for: it may exceed the budget. So a run always makes progress, one item at a time if need
-  // be. Any value is valid.
+  // The memory budget of all runs together, in bytes: for their buffers and batches, including
+  // those that the consumer still holds. While the budget is exhausted, reads and other allocations
+  // wait until memory is freed. Only the item that the consumer of a run waits for may exceed the
+  // budget. So a run always makes progress, one item at a time if need be. Any value is valid.
   std::size_t memory_bytes = std::size_t{1} << 30;
 
   // The allocator of that memory; null: host_memory(). The CPU must be able to write the memory.
@@ -137,11 +136,11 @@ class runtime {
 
   buffer_pool memory_;
   reactor_kind kind_;
-  // Reactors are added while others use them. One thread at a time adds one: the constructor, then
-  // a busy reactor that has locked growing_. It fills the next slot of reactors_ and then publishes
-  // the slot by a release store to reactor_count_. Readers load reactor_count_ (acquire) and use
-  // only the slots below it. The vector is never resized after the constructor. The destructor sets
-  // ending_ under growing_, so no reactor is added after that, and then stops all threads.
+  // Reactors are added while others are in use. One thread at a time adds one: the constructor, or
+  // a busy reactor that has locked growing_. It fills the next slot of reactors_, then stores
+  // reactor_count_ (release). Readers load reactor_count_ (acquire) and use only the slots below.
+  // The vector is never resized after the constructor. The destructor sets ending_ under growing_,
+  // so that no reactor is added after that, and then stops all threads.
   std::mutex growing_;
   bool ending_ = false;                                     // guarded by growing_
   std::vector<std::unique_ptr<detail::reactor>> reactors_;  // one slot per possible reactor

@@ -64,15 +64,12 @@ class shard_stage {
 };
 
 // Yields every world-th item, starting with item number `rank`. All ranks yield the same number of
-// items; `remainder` says how, if the number of items is not a multiple of `world`. The exception
-// is remainder::keep: ranks may then differ by one item, so a loop that exchanges gradients in
-// every step must agree on the last step.
+// items; `remainder` says how. The exception is remainder::keep: ranks may differ by one item, so a
+// loop that exchanges gradients in every step must agree on the last step.
 //
-// All ranks must shard the same items in the same order. To pad or wrap a stream, the stage copies
-// items.
-//
-// Throws error(invalid_argument) if `rank` is not less than `world`, or if a stream of items that
-// cannot be copied is to be padded or wrapped.
+// All ranks must see the same items. To pad or wrap a stream, the stage copies items. Throws
+// error(invalid_argument) if `rank` is not less than `world`, or if items must be copied and cannot
+// be.
 inline shard_stage shard(const shard_options& options) { return shard_stage(options); }
 
 template <class T>

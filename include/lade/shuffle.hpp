@@ -109,8 +109,7 @@ class shuffle_stage {
 // Yields the items in random order. The order depends on the seed and on the run's epoch.
 //
 // Items that are reached by index (lists, file listings) are permuted as a whole, in constant
-// memory. Of a stream, the stage holds a window of the next items, and each item that it yields is
-// chosen from the window.
+// memory. Each item of a stream is chosen from a window of the next ones.
 //
 // A run that resumes from a state makes the same choices. The exception is a state merged from
 // several ranks: windows then start empty. The state lists the items in the window, in about 20
