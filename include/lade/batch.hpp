@@ -1,4 +1,4 @@
-// batch, unbatch, batch_into: items together, and apart again.
+// batch, unbatch, batch_into: put items into batches, and split batches.
 
 #pragma once
 
@@ -35,8 +35,8 @@
 namespace lade {
 
 struct batch_options {
-  std::size_t size = 1;    // 1 to 1,073,741,824
-  bool drop_last = false;  // leaves out a last batch that is not full
+  std::size_t size = 1;    // items in a batch: 1 to 1,073,741,824
+  bool drop_last = false;  // whether to drop a last batch that is not full
 };
 
 class batch_stage {
@@ -81,9 +81,9 @@ class batch_stage {
   batch_options options_;
 };
 
-// Puts `size` items into a std::vector. Of a run that fails, the last batch is short; it is left
-// out where a later zip, combine or tee pairs batches, or a later stage takes them apart. Throws
-// error(invalid_argument) for a size that cannot work.
+// Collects `size` items in a std::vector. If the run fails, the last batch is delivered short. It
+// is dropped if a later zip, combine or tee pairs batches, or if a later stage splits them. Throws
+// error(invalid_argument) if the size is invalid.
 inline batch_stage batch(const batch_options& options) { return batch_stage(options); }
 inline batch_stage batch(std::size_t size) { return batch_stage({.size = size}); }
 
@@ -115,51 +115,56 @@ class unbatch_stage {
   }
 };
 
-// Takes vectors apart. Each item has the positions of its whole vector.
+// Splits vectors into their items. The lineage of an item has the positions of the whole vector.
 inline unbatch_stage unbatch() noexcept { return {}; }
 
 struct batch_into_options {
   std::size_t size = 1;    // samples in a batch: 1 to 1,048,576
-  bool drop_last = false;  // leaves out a last batch that is not full
+  bool drop_last = false;  // whether to drop a last batch that is not full
 
-  // Fields that become tensors of the batch too, separated by commas: "mask,boxes". A field that is
-  // an integer becomes i64 [size], a number f64 [size], a tensor [size, ...]. All samples must have
-  // it, with the same type and shape; one that does not fails.
+  // Fields that also become tensors of the batch, separated by commas: "mask,boxes". An integer
+  // field becomes i64 [size], a number f64 [size], a tensor [size, ...]. All samples must have each
+  // field, with the same type and shape. A sample that does not fails.
   std::string_view fields = {};
 
-  // How many samples are decoded at a time, up to 1,048,576; 0: as many as the CPU pool has
-  // threads; `automatic`: as many as the run may use CPUs for its automatic stages, all together
-  // (see autotune.hpp).
+  // The number of samples in flight: how many are decoded at a time, up to 1,048,576.
+  // - 0: the number of threads of the CPU pool.
+  // - `automatic`: all automatic stages of the run together use as many CPUs as the run may use for
+  //   them; see autotune.hpp.
   unsigned concurrency = 0;
 
-  // How many samples may be finished before the next stage asks, up to 1,048,576; `size` if not
-  // given, so that the next batch is ready when the last one has been used.
+  // How many finished samples may wait for the next stage, up to 1,048,576. `size` if not given, so
+  // that the next batch is ready when the last one has been used.
   std::optional<std::size_t> buffer = {};
 
-  // What becomes of samples that cannot be decoded; see failure.hpp.
+  // What happens to samples that cannot be decoded; see failure.hpp.
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
 
-  // How long one call of the writer may take, and all of them for one sample; see map.hpp.
+  // `timeout`: how long one call of the writer may take. `deadline`: how long all calls for one
+  // sample may take. See map.hpp.
   std::chrono::nanoseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
 
-  // Where samples are decoded, if not on the CPU pool of the runtime. Must outlive the runs.
+  // The pool on which samples are decoded; null: the CPU pool of the runtime. Must outlive the
+  // runs.
   thread_pool* pool = nullptr;
 
-  // Where the tensors of batches come from, within the budget of the runtime. The CPU must be able
-  // to write it. Null: what a later stage asks for, such as pinned memory for a copy to a GPU, else
-  // where the runtime's memory comes from. See memory_resource.hpp for how long it must live.
+  // The allocator of the batches' tensors, within the budget of the runtime. The CPU must be able
+  // to write the memory. Null: the memory that a later stage requests, such as pinned memory for a
+  // copy to a GPU; else the allocator of the runtime. For the lifetime see memory_resource.hpp.
   memory_resource* memory = nullptr;
 
-  std::string_view name = {};  // in statistics and errors; that of its class if not given
+  std::string_view name = {};  // name in statistics and errors; default: the writer's class
 };
 
-// Writes a sample's tensor: `spec()` says what it becomes, a call writes it to a slot of a batch.
-// The call may take a `random` as third argument. If there is a `memory_to_write(in)`, the stage
-// waits for so much memory before a call; see tells_memory in buffer_pool.hpp. If there is a
-// `field()` that is not empty, the tensor has that name, otherwise "data".
+// An object that writes the tensor of a sample into a slot of a batch.
+// - `spec()` returns the type and shape of the tensor of one sample.
+// - `writer(sample, slot)` writes the tensor. It may take a `random` as third argument.
+// - `memory_to_write(sample)`, optional: the bytes that a call allocates. The stage waits for that
+//   memory before the call; see tells_memory in buffer_pool.hpp.
+// - `field()`, optional: the name of the tensor; "data" if it is missing or empty.
 template <class W>
 concept sample_writer =
     requires(const W& writer, const sample& in, const tensor& slot) {
@@ -178,8 +183,9 @@ class writer_list {
   std::tuple<W...> all_;
 };
 
-// Each writes a tensor of its own for every sample, one after the other on one thread. They get the
-// same random numbers: images and their masks are cropped alike.
+// Several writers for one batch_into. For every sample, each of them writes its own tensor, one
+// after the other on one thread. All receive the same random numbers, so that images and their
+// masks are cropped alike.
 //
 //   lade::batch_into(lade::writers(decode_image(how), decode_mask(how, {.field = "png"})),
 //                    {.size = 256})
@@ -190,11 +196,11 @@ writer_list<W...> writers(W... all) {
 
 namespace detail {
 
-// The tensors of a batch: those that writers write, then those that are stacked fields.
+// The tensors of a batch: first one per writer, then one per stacked field.
 struct batch_layout {
   struct written {
     std::string name;
-    tensor_spec spec;  // of one sample
+    tensor_spec spec;  // type and shape of one sample's tensor
   };
 
   std::size_t size = 1;
@@ -207,20 +213,23 @@ struct batch_layout {
   }
 };
 
-// A batch that is being written.
+// A batch whose slots are being assigned and written. The feeder assigns slots to samples in order
+// and writes `tensors`, `assigned` and `origin`. Workers write to different slots, at the same
+// time. The collecting generator reads `origin` when all slots of the batch have been assigned.
 struct open_batch {
   explicit open_batch(std::shared_ptr<const batch_layout> of)
       : layout(std::move(of)), tensors(layout->tensors()) {}
 
   std::shared_ptr<const batch_layout> layout;
 
-  // That of a field is made with the first sample that has it; until then it has no dimensions.
+  // The tensor of a field is allocated for the first sample that has the field. Until then the
+  // tensor has no dimensions.
   std::vector<tensor> tensors;
-  std::atomic<std::size_t> assigned = 0;  // slots; samples of some of them may be dropped
-  lineage origin;                         // of these; read when no more are to come
+  std::atomic<std::size_t> assigned = 0;  // number of assigned slots, also of dropped samples
+  lineage origin;                         // positions of the samples of all assigned slots
 };
 
-// A sample and the slot it is to be written to.
+// A sample and the slot that is assigned to it.
 class assigned {
  public:
   assigned(lade::sample from, std::shared_ptr<open_batch> batch, std::size_t slot)
@@ -230,13 +239,13 @@ class assigned {
   const lade::sample& sample() const noexcept { return sample_; }
   const std::shared_ptr<open_batch>& batch() const noexcept { return batch_; }
   std::size_t slot_number() const noexcept { return slot_; }
-  std::size_t bytes() const;  // that were written
+  std::size_t bytes() const;  // bytes of the slot in all tensors
   tensor slot(std::size_t i) const { return batch_->tensors[i][static_cast<std::int64_t>(slot_)]; }
 
   // Copies the fields that are stacked into their tensors.
   void write_fields() const;
 
-  // The same without what has become a part of the tensors.
+  // The same without the contents that are now in the tensors.
   assigned without_contents() &&;
 
  private:
@@ -250,22 +259,23 @@ inline item_view view_of(const assigned& item) noexcept { return item_view(item.
 
 }  // namespace detail
 
-// A sample that a writer has taken from its waiting_samples. It is ended as a taken_item is.
+// A sample that a writer has taken from its waiting_samples. The writer ends it by one call of
+// done() or fail(), under the rules of taken_item.
 class taken_sample {
  public:
   const sample& operator*() const { return taken_->sample(); }
   const sample* operator->() const { return &**this; }
 
-  // Where its tensor goes.
+  // The slot for the sample's tensor.
   tensor slot() const { return taken_->slot(0); }
 
-  // The random numbers that the writer would get for it alone.
+  // The random numbers of this sample: the same as in a call for this sample alone.
   random draw() const { return taken_.draw(); }
 
-  // The tensor has been written.
+  // Ends the sample: its tensor has been written.
   void done();
 
-  // As if the writer had thrown `why` for this sample alone.
+  // Ends the sample as failed, as if the writer had thrown `why` in a call for this sample alone.
   void fail(const std::exception_ptr& why) { taken_.fail(why); }
 
  private:
@@ -277,8 +287,8 @@ class taken_sample {
   taken_item<detail::assigned, detail::assigned> taken_;
 };
 
-// The samples that wait for a writer that takes several at a time. Such a writer has two forms, as
-// the functions of waiting_items.hpp have: that of sample_writer, and
+// The samples that wait for a writer that takes several at a time. Such a writer has two forms,
+// like the functions of waiting_items.hpp: the call of a sample_writer, and this one:
 //
 //   static constexpr unsigned items_at_a_time = 2;
 //   void operator()(lade::waiting_samples& waiting) const;
@@ -287,7 +297,7 @@ class waiting_samples {
   explicit waiting_samples(waiting_items<detail::assigned, detail::assigned>& items) noexcept
       : items_(items) {}
 
-  // As waiting_items::next().
+  // Takes another sample, as waiting_items::next() takes an item.
   std::optional<taken_sample> next() {
     auto taken = items_.next();
     if (!taken) return std::nullopt;
@@ -300,14 +310,14 @@ class waiting_samples {
 
 namespace detail {
 
-// Whether a writer has the form for several samples, too.
+// Whether a writer also has the form for several samples.
 template <class W>
 concept writes_several = requires(const W& writer, waiting_samples& waiting) {
   { W::items_at_a_time } -> std::convertible_to<unsigned>;
   writer(waiting);
 };
 
-// The most samples that these writers take at a time: several together take one.
+// The maximum number of samples that these writers take at a time. If there are several writers, 1.
 template <class... W>
 constexpr unsigned samples_at_a_time = 1;
 template <class W>
@@ -319,7 +329,7 @@ constexpr unsigned samples_at_a_time<W> = [] {
   return W::items_at_a_time;
 }();
 
-// The function of a stage that writes samples into slots.
+// The function of a batch_into: calls all writers for a sample.
 template <class... W>
 class slot_writer {
   template <class V>
@@ -411,11 +421,11 @@ class slot_writer {
 
 using slot_function = counted_ptr<const stage_function<plain_calls<assigned, assigned>>>;
 
-// A batch_into, whatever its writers.
+// A batch_into, independent of the types of its writers.
 class slot_batching {
  public:
-  // Throws error(invalid_argument) that names the stage and the option that cannot work, or if what
-  // a writer makes has no size.
+  // Throws error(invalid_argument) that names the stage and the option if an option is invalid.
+  // Throws it also if the tensor of a writer has no elements, or if two tensors have the same name.
   slot_batching(const batch_into_options& options, std::string name,
                 std::vector<batch_layout::written> written, slot_function writer);
 
@@ -426,7 +436,7 @@ class slot_batching {
   concurrent_options staff(const open_context& run) const;
 
   batch_into_options options_;
-  std::shared_ptr<memory_resource> memory_;  // that of the options
+  std::shared_ptr<memory_resource> memory_;  // share in options_.memory, if it is shared
   std::string name_;
   std::shared_ptr<const batch_layout> layout_;
   slot_function writer_;
@@ -454,20 +464,22 @@ class batch_into_stage {
   detail::slot_batching stage_;
 };
 
-// Decodes samples straight into the slots of batch tensors: no tensor of a single sample is made
-// and nothing is copied. `writer` runs on the CPU pool, several samples at a time; batches and the
-// samples in them keep the order of the input.
+// Decodes samples directly into the slots of batch tensors. It allocates no tensor for a single
+// sample and copies nothing. `writer` runs on the CPU pool, for several samples at a time. Batches,
+// and the samples in them, keep the order of the input.
 //
-// A batch of which samples were skipped is delivered with fewer samples, so that the number of
-// batches does not depend on the data, unless all samples of a batch are skipped. Throws
-// error(invalid_argument) that names the option for one that cannot work, and for a writer whose
-// spec has no elements, such as a decode_image without a width and a height.
+// A batch with skipped samples is delivered short, not refilled. So the number of batches does not
+// depend on which samples fail, unless all samples of a batch are skipped.
+//
+// Throws error(invalid_argument) that names the option if an option is invalid. Throws it also if
+// the spec of the writer has no elements, such as that of a decode_image without a width and a
+// height.
 template <sample_writer W>
 batch_into_stage<W> batch_into(W writer, const batch_into_options& options) {
   return {std::tuple<W>(std::move(writer)), options};
 }
 
-// Does not compile: W is no writer.
+// Reports at compile time that W is not a sample_writer.
 template <class W>
   requires(!sample_writer<W>)
 void batch_into(const W&, const batch_into_options&) {
@@ -476,8 +488,8 @@ void batch_into(const W&, const batch_into_options&) {
                 "callable as const with a sample and a tensor: not a mutable lambda");
 }
 
-// The same with several writers, see writers(): a batch has a tensor of each. Two of the same name
-// are refused.
+// The same with several writers, made by writers(): a batch has one tensor per writer. Throws
+// error(invalid_argument) if two tensors have the same name.
 template <sample_writer... W>
 batch_into_stage<W...> batch_into(const writer_list<W...>& writers,
                                   const batch_into_options& options) {

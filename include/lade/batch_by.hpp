@@ -1,4 +1,4 @@
-// batch_by: batches of the user's making.
+// batch_by: batches that a custom accumulator collects.
 
 #pragma once
 
@@ -21,13 +21,14 @@
 namespace lade {
 
 struct batch_by_options {
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors; that of its class if not given
+  std::string_view name = {};  // name in statistics and errors; by default that of its class
 };
 
-// What makes batches of items of type T: `add(item)` gives the batch that the item has completed,
-// if any; `flush()`, called at the end until it gives none, the batches that are not complete.
+// An object that collects items of type T in batches. `add(item)` returns the batch that the item
+// completes, or nothing. `flush()` returns one of the incomplete batches, or nothing; the stage
+// calls it at the end until it returns nothing.
 template <class A, class T>
 concept accumulator = std::copy_constructible<A> && requires(A& batches, T&& item) {
   typename detail::optional_value<decltype(batches.add(std::move(item)))>::type;
@@ -96,7 +97,7 @@ class batch_by_stage {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // What the accumulator still has; nothing after a failure.
+  // One of the batches that the accumulator still holds; nothing after a failure.
   auto flush(const detail::open_context& run, detail::stage_counters& counters)
       -> decltype(std::declval<A&>().flush()) {
     try {
@@ -113,12 +114,15 @@ class batch_by_stage {
   std::string name_;
 };
 
-// Gives the batches that an accumulator makes of the items. Each run works on a copy of it, which
-// it calls when the next stage asks for a batch, on that stage's thread of the CPU pool.
+// Yields the batches that an accumulator collects. Each run uses its own copy of the accumulator.
+// The copy runs inline: on the thread of the next stage (of the CPU pool) when that requests a
+// batch.
 //
-// An item for which add() throws is dropped under on_error::skip, and the accumulator goes on as it
-// is then; a flush() that throws is not called again. There is no state, since nobody but the
-// accumulator knows which items it holds.
+// If add() throws and the policy is on_error::skip, the item is dropped; the accumulator is used
+// further in the state that add() left. A flush() that throws is not called again.
+//
+// A run with this stage has no state (no checkpoint), because only the accumulator knows which
+// items it holds. Throws error(invalid_argument) if the error budget is invalid.
 template <class A>
 batch_by_stage<std::decay_t<A>> batch_by(A&& accumulator, const batch_by_options& options = {}) {
   return {std::forward<A>(accumulator), options};

@@ -1,4 +1,4 @@
-// bucket: batches of items of about the same length.
+// bucket: batches of items of similar length.
 
 #pragma once
 
@@ -24,35 +24,37 @@
 
 namespace lade {
 
-// With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
-// numbers.
+// With GCC 12, do not write these options in braces inside a co_await expression: they hold more
+// than numbers.
 struct bucket_options {
-  // The greatest length of each bucket, ascending; longer items have a bucket of their own. One
-  // bucket for all if there are none.
+  // The maximum length of each bucket, ascending. Longer items are in one further bucket. Without
+  // boundaries there is one bucket for all items.
   std::vector<std::size_t> boundaries = {};
 
-  // The most items of a batch, from 1 to 1,073,741,824, and the most elements when all are padded
-  // to the longest, from 1 to 2^48: their count times its length. One of them must be given.
+  // The limits of a batch; at least one must be given.
+  // - `size`: the maximum number of items, from 1 to 1,073,741,824.
+  // - `padded`: the maximum number of elements after all items are padded to the longest: the
+  //   number of items times the length of the longest. From 1 to 2^48.
   std::size_t size = ~std::size_t{0};
   std::size_t padded = ~std::size_t{0};
 
-  bool drop_last = false;  // leaves out what is in the buckets at the end
+  bool drop_last = false;  // whether to drop the items that are in the buckets at the end
 
-  // What becomes of items whose length cannot be told; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to items whose length cannot be determined; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 namespace detail {
 
-// Throws error(invalid_argument) for options that cannot work.
+// Throws error(invalid_argument) if an option is invalid.
 void require_buckets(const bucket_options& options, const std::string& stage);
 
-// Whether so many items of at most that length are more than a batch may hold.
+// Whether `items` items, the longest of length `longest`, exceed the limits of a batch.
 bool exceeds(const bucket_options& options, std::size_t items, std::size_t longest) noexcept;
 
-// Items of about the same length that wait to be a batch.
+// The items of a bucket that wait until they form a batch.
 template <class T>
 struct open_bucket {
   std::vector<T> items;
@@ -137,7 +139,8 @@ class bucket_stage {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // Nothing for an item whose length cannot be told; then the failure too, unless it is dropped.
+  // Returns nothing if the length of the item cannot be determined. Then sets `failure`, unless the
+  // policy drops the item.
   template <class T>
   std::optional<std::size_t> length_of(const T& item, const lineage& origin,
                                        const detail::open_context& run,
@@ -171,14 +174,19 @@ class bucket_stage {
   std::string name_;
 };
 
-// Puts items whose length, a whole number that `length(item)` gives, is in the same bucket into a
-// std::vector, which is given as soon as one more of them could not be in it. An item that alone
-// exceeds `padded` goes alone. At the end, the buckets give what they hold, the shortest first.
+// Collects items of the same bucket in a std::vector. `length(item)` returns the length of an item,
+// an integer of 0 or more. A batch is yielded as soon as it cannot hold one more item of its
+// bucket. An item that alone exceeds `padded` forms a batch of one. At the end, the buckets yield
+// the items that they hold, from the shortest bucket to the longest.
 //
-// A run that goes on from a state begins with empty buckets: every item comes once, but in other
-// batches than without the interruption. Called as the predicate of filter is. Throws
-// error(invalid_argument) for boundaries that do not ascend, where neither `size` nor `padded` is
-// given, and that names the option for one that cannot work.
+// A run that resumes from a state starts with empty buckets. It still delivers every item once, but
+// the batches differ from those of an uninterrupted run.
+//
+// Thread: `length` runs inline: on the thread of the next stage (of the CPU pool) when that
+// requests a batch. Several runs may call it at a time.
+//
+// Throws error(invalid_argument) that names the option if an option is invalid, if the boundaries
+// do not ascend, or if neither `size` nor `padded` is given.
 template <class F>
 bucket_stage<std::decay_t<F>> bucket(F&& length, const bucket_options& options) {
   return {std::forward<F>(length), options};

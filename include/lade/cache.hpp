@@ -1,4 +1,4 @@
-// cache: items of the first pass, kept for the passes after it.
+// cache: keeps the items of the first run in memory for later runs.
 
 #pragma once
 
@@ -26,7 +26,7 @@
 
 namespace lade {
 
-// How much a cache keeps, any number of each; all, if nothing is given.
+// The limits of a cache. Any values are valid. Without limits, a cache keeps all items.
 struct cache_options {
   std::uint64_t items = ~std::uint64_t{0};
   std::uint64_t bytes = ~std::uint64_t{0};
@@ -39,7 +39,7 @@ concept has_bytes = requires(const T& item) {
   { item.bytes() } -> std::convertible_to<std::size_t>;
 };
 
-// Whether it can be told how many bytes an item of type T holds.
+// Whether bytes_of() can determine the bytes that an item of type T holds.
 template <class T>
 consteval bool tells_bytes() {
   if constexpr (std::ranges::sized_range<const T>)
@@ -74,10 +74,10 @@ std::uint64_t bytes_of(const T& item) {
   }
 }
 
-// Whether they have a position in common.
+// Whether both have a position in common.
 bool meet(const lineage& a, const lineage& b) noexcept;
 
-// What a cache has kept of a pass. Immutable.
+// The items that a cache keeps of one run. Immutable once published.
 template <class T>
 struct kept_pass {
   explicit kept_pass(const source_pass& of) : epoch(of.epoch), seed(of.seed), first(of.first) {}
@@ -86,10 +86,10 @@ struct kept_pass {
   std::uint64_t seed;
   std::uint64_t first;
   std::vector<held_item<T>> items;
-  std::shared_ptr<const lineage> positions;  // of the items
-  bool whole = false;                        // these are all
+  std::shared_ptr<const lineage> positions;  // positions of the items
+  bool whole = false;                        // whether these are all items of the run
 
-  // What the stages before are opened with to give the rest.
+  // The context in which the stages before the cache are opened to yield the rest.
   open_context before(const open_context& run) const {
     auto sources = *run.pass;
     sources.first = first;
@@ -100,7 +100,11 @@ struct kept_pass {
   }
 };
 
-// What the runs of one pipeline share. Any thread.
+// The kept items that all runs of a pipeline share. Any thread; the mutex guards all members.
+//
+// The store is empty, claimed or filled. claim() returns true to one run and moves the store from
+// empty to claimed. That run then calls publish(), which fills the store for good, or release(),
+// which empties it. No run waits for another.
 template <class T>
 class cache_store {
  public:
@@ -109,7 +113,7 @@ class cache_store {
     return kept_;
   }
 
-  // Whether the caller is to fill it, and then either publishes or releases.
+  // Returns true if the caller must fill the store: it must then call publish() or release().
   bool claim() {
     std::lock_guard lock(mutex_);
     return !kept_ && !std::exchange(claimed_, true);
@@ -130,8 +134,8 @@ class cache_store {
   bool claimed_ = false;
 };
 
-// Keeps copies of what passes, until that is more than fits. Does nothing if another run does it,
-// or in a profile, which sees the first items alone.
+// Copies the items of a run into the store, up to the limits. Does nothing if another run fills the
+// store, or in a profile, which processes only the first items.
 template <class T>
 class cache_filler {
  public:
@@ -172,7 +176,8 @@ class cache_filler {
     return true;
   }
 
-  // Ends with the item before this one, of which no parts are kept.
+  // Publishes the items before the one with `origin`, without other parts of that one. Releases the
+  // store instead if nothing is left, or if a part of the items cannot be kept exactly.
   void cut_before(const lineage& origin) {
     auto& items = pass_.items;
     while (!items.empty() && meet(items.back().origin, origin)) items.pop_back();
@@ -191,7 +196,7 @@ class cache_filler {
   }
 
   std::shared_ptr<cache_store<T>> store_;  // null if there is nothing to fill
-  std::optional<open_input> input_;        // so that no epoch begins before it may use this one's
+  std::optional<open_input> input_;        // delays the next epoch until it can use the items
   cache_options options_;
   const planned_node& place_;
   kept_pass<T> pass_;
@@ -265,33 +270,39 @@ class cache_stage {
 
   detail::node_facts facts(detail::node_ptr in) const;
 
-  // Throws error(invalid_argument) if there is a limit in bytes.
+  // For items whose bytes are unknown: throws error(invalid_argument) if there is a limit in bytes.
   void require_no_bytes() const;
 
   cache_options options_;
 };
 
-// Keeps the first items of a pass in memory, as many as the options allow. Runs after it begin with
-// copies of these, for which no stage before the cache works, and go on with the rest: every item
-// once in every run. They belong to the pipeline, are shared by its copies and freed with the last.
+// Keeps copies of the first items of a run in memory, up to the limits of the options. Later runs
+// start with copies of these items, without work in the stages before the cache, and continue with
+// the rest. Every run yields every item once. The pipeline owns the kept items; its copies share
+// them, and the last one frees them.
 //
-// An item that a stage before the cache dropped because it failed (on_error::skip), while the cache
-// was filled, is not tried again and not reported in later runs: it is missing there. Retry before
-// the cache what may fail for a moment (docs/guides/batching.md).
+// The stages before the cache keep the epoch and the seed of the run that filled it: a shuffle or a
+// random transformation there yields the same in all runs, also for the rest. Put stages that must
+// differ from epoch to epoch behind the cache.
 //
-// What is kept stays as it is: a shuffle or a random transformation before the cache gives in all
-// runs what it gave in the first, also for the rest. Put behind it what is to differ from epoch to
-// epoch. Copies of tensors and buffers share their memory, so that nobody may write to it; it
-// counts to the limit of the runtime that it came from.
+// Copies of tensors and buffers share their memory, so no stage may write to it. That memory counts
+// towards the budget of the runtime that allocated it.
 //
-// A cache that is filled before the pass ends keeps a part. Where a run could not go on from a
-// state, a part is not exact (docs/guides/batching.md), and then the whole is kept or nothing. A
-// pass that fails or is left before the cache is filled keeps nothing. Of several runs at a time,
-// one fills it. With a cache there is no state. In a path of tee, route or route_batches a run
-// throws error(invalid_argument).
+// An item that fails and is dropped (on_error::skip) before the cache while the cache is filled is
+// missing in all later runs. It is neither tried nor reported again. If a function may fail
+// temporarily, retry before the cache (docs/guides/batching.md).
 //
-// Bytes are those that items hold, by their member bytes() where they have one. Throws
-// error(invalid_argument) for a limit in bytes of items that do not tell theirs.
+// - A cache whose limit is reached before the run ends keeps a part of the items. Where a run could
+//   not resume from a state, a part is not exact (docs/guides/batching.md): the cache then keeps
+//   all items or none.
+// - If the run fails, or is stopped before the cache is full, the cache keeps nothing.
+// - Of several concurrent runs, one fills the cache.
+//
+// A run with a cache has no state (no checkpoint). A run throws error(invalid_argument) if the
+// cache is in a path of tee, route or route_batches.
+//
+// The bytes of an item are those that it holds: the result of its member bytes(), if there is one.
+// Throws error(invalid_argument) for a limit in bytes if the bytes of the items are unknown.
 inline cache_stage cache(const cache_options& options = {}) noexcept {
   return cache_stage(options);
 }

@@ -24,13 +24,14 @@ class chain_stage {
   std::tuple<Stages...> stages_;
 };
 
-// Several stages as one, to be given a name, used in several pipelines, and passed to functions:
+// Combines several stages into one, which can be stored in a variable, used in several pipelines,
+// and passed to functions:
 //
 //   auto prepare = lade::chain(lade::map(read), lade::filter(is_large), lade::map(decode));
 //   auto images = lade::from(files) | prepare | lade::batch(256);
 //
-// A stage is whatever has a member `attach(pipeline)`, so also another chain. Items pass through a
-// chain of no stages as they are.
+// A stage is any object with a member `attach(pipeline)`, including another chain. The chain owns
+// copies of the stages. A chain without stages returns its pipeline unchanged.
 template <class... Stages>
 chain_stage<std::decay_t<Stages>...> chain(Stages&&... stages) {
   std::tuple<std::decay_t<Stages>...> all(std::forward<Stages>(stages)...);

@@ -1,4 +1,4 @@
-// take, skip, repeat, prefetch: how much of a pipeline, how often, and how far ahead.
+// take, skip, repeat, prefetch: limit, skip, repeat and prefetch the items of a pipeline.
 
 #pragma once
 
@@ -21,7 +21,7 @@ namespace lade {
 
 namespace detail {
 
-// What a stage says that cuts a stream like the step an order.
+// The facts of a stage that does to a stream what `step` does to an order.
 node_facts cut_facts(node_ptr in, std::string kind, const order_step& step);
 
 }  // namespace detail
@@ -90,7 +90,7 @@ class repeat_stage {
         detail::cut_facts(in.last(), "repeat", detail::repeat_step{count_}),
         [in, count = count_](const detail::open_context& run) {
           if (count == 1 || (count > 0 && run.run->profiling())) return in.open(run);
-          std::optional<async_generator<T>> first;  // opened now, so that the run knows its stages
+          std::optional<async_generator<T>> first;  // opened now to register the stages at the run
           if (count > 0) first.emplace(open_round(in, run, 0));
           return again(in, std::move(first), run, count, detail::open_input(run.run));
         });
@@ -101,11 +101,11 @@ class repeat_stage {
   static async_generator<T> open_round(const pipeline<T>& in, const detail::open_context& run,
                                        std::uint64_t round) {
     auto sources = *run.pass;
-    sources.span /= round + 2;  // of several sources, each has a part of that
+    sources.span /= round + 2;  // several sources share the span
     return in.open(run.over(std::move(sources)));
   }
 
-  // `items`: the first round.
+  // `items`: the generator of the first round; opened here if empty.
   template <class T>
   static async_generator<T> again(pipeline<T> in, std::optional<async_generator<T>> items,
                                   detail::open_context run, std::uint64_t count,
@@ -113,7 +113,7 @@ class repeat_stage {
     for (std::uint64_t round = 0; round < count; ++round) {
       run.throw_if_stopped("repeat");
       if (!items) items.emplace(open_round(in, run, round));
-      if (round + 1 == count) input.end();  // now it is for the last round to end it
+      if (round + 1 == count) input.end();  // the sources of the last round end it
       while (auto item = co_await items->next()) {
         auto positions = items->origin().ranges();
         if (!positions.empty()) begin_behind(positions.back().last, run);
@@ -123,7 +123,7 @@ class repeat_stage {
     }
   }
 
-  // The next round has the positions behind those of this one.
+  // Numbers the items of the next round after `last`, a position of this round.
   static void begin_behind(std::uint64_t last, detail::open_context& run) {
     auto sources = *run.pass;
     if (last < sources.first) return;
@@ -159,17 +159,17 @@ class prefetch_stage {
   std::size_t count_;
 };
 
-// The first `count` items, and all but these. Free behind a source that is reached by index. Any
-// count is valid.
+// take yields the first `count` items; skip yields all items after the first `count`. Both are free
+// if the items are reached by index. Any count is valid.
 inline take_stage take(std::uint64_t count) noexcept { return take_stage(count); }
 inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count); }
 
-// The whole, `count` times over; a shuffle before it gives another order each time. No items for a
-// count of 0, and an end that never comes for ~0. Any count is valid.
+// Yields all items `count` times. A shuffle before the repeat uses another order in each round. A
+// count of 0 yields no items. A count of ~0 repeats without end. Any count is valid.
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
-// Keeps up to `count` items ready, from 1 to 1,048,576: the stages before run while the consumer is
-// busy. Throws error(invalid_argument) for another count.
+// Keeps up to `count` items ready, from 1 to 1,048,576, so that the stages before it run while the
+// consumer is busy. Throws error(invalid_argument) for another count.
 inline prefetch_stage prefetch(std::size_t count) { return prefetch_stage(count); }
 
 }  // namespace lade

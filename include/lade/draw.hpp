@@ -1,4 +1,4 @@
-// draw: items at random, by weight, with replacement.
+// draw: draws items at random, by weight, with replacement.
 
 #pragma once
 
@@ -14,11 +14,11 @@
 
 namespace lade {
 
-// With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
-// numbers.
+// With GCC 12, do not write these options in braces inside a co_await expression: they hold more
+// than numbers.
 struct draw_options {
-  std::vector<double> weights = {};         // one for each item; together more than 0
-  std::optional<std::uint64_t> count = {};  // of draws; as many as there are weights if not given
+  std::vector<double> weights = {};         // one per item, 0 or more; their sum more than 0
+  std::optional<std::uint64_t> count = {};  // number of draws; that of the weights if not given
   std::uint64_t seed = 0;
 };
 
@@ -39,14 +39,16 @@ class draw_stage {
   detail::draw_step step_;
 };
 
-// Draws `count` items of a source that is reached by index, each with a chance in proportion to its
-// weight, as often as it is drawn. Which ones depends on the seed, the run's epoch and the number
-// of the draw alone: shards of it are parts of the same draws. A draw takes the same time however
-// many items there are; the weights take 16 bytes each, once for all copies of the pipeline.
+// Draws `count` items of a source whose items are reached by index, with replacement. The
+// probability of an item is proportional to its weight. A draw depends only on the seed, on the
+// run's epoch and on the number of the draw. So shards behind it are parts of the same draws.
 //
-// Throws error(invalid_argument) for a weight that is negative or no finite number, if none is more
-// than 0, and behind anything but a source that is reached by index; a run throws it if the source
-// has another number of items.
+// Cost: the time of a draw does not depend on the number of items. The weights take 16 bytes each,
+// shared by all copies of the pipeline.
+//
+// Throws error(invalid_argument) if a weight is negative or not finite, or if no weight is more
+// than 0. Throws it also if the items are not reached by index. A run throws it if the number of
+// items differs from the number of weights.
 inline draw_stage draw(const draw_options& options) { return draw_stage(options); }
 
 }  // namespace lade

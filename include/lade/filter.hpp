@@ -1,4 +1,4 @@
-// filter: fewer items.
+// filter: keeps the items that satisfy a predicate.
 
 #pragma once
 
@@ -19,22 +19,22 @@
 
 namespace lade {
 
-// As those of map.
+// As in map_options.
 struct filter_options {
-  unsigned concurrency = 1;  // for predicates that compute much; 0: that of the CPU pool
+  unsigned concurrency = 1;  // raise it for slow predicates; 0: that of the CPU pool
   lade::item_order order = item_order::input;
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
   std::chrono::nanoseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
   thread_pool* pool = nullptr;
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 namespace detail {
 
-// The function of a map that drops items.
+// The function of a map that drops the items for which the predicate returns false.
 template <class F>
 class keep_if {
  public:
@@ -50,7 +50,7 @@ class keep_if {
   F predicate_;
 };
 
-// Throws error(invalid_argument) that names the stage and the option that cannot work.
+// Throws error(invalid_argument) that names the stage and the option if an option is invalid.
 map_settings settings_of(const filter_options& options, std::string name);
 
 }  // namespace detail
@@ -80,9 +80,9 @@ class filter_stage {
   detail::shared_const<detail::map_settings> settings_;
 };
 
-// Keeps the items for which `predicate(item)` is true. Called when the next stage asks for an item,
-// on that stage's thread of the CPU pool, unless the options say otherwise. Throws
-// error(invalid_argument) that names the option for one that cannot work.
+// Yields the items for which `predicate(item)` returns true. By default, the predicate runs inline:
+// on the thread of the next stage (of the CPU pool) when that requests an item. Throws
+// error(invalid_argument) that names the option if an option is invalid.
 template <class F>
 filter_stage<std::decay_t<F>> filter(F&& predicate, const filter_options& options = {}) {
   return {std::forward<F>(predicate), options};

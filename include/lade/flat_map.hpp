@@ -1,4 +1,4 @@
-// flat_map: several items of one.
+// flat_map: turns one item into several.
 
 #pragma once
 
@@ -30,45 +30,49 @@
 namespace lade {
 
 struct flat_map_options {
-  // How many items are taken apart at a time, beside each other on the CPU pool: 1 to 1,048,576;
-  // `automatic`: as many as the run may use CPUs for its automatic stages, all together (see
-  // autotune.hpp). 1: the function is called when the next stage asks for an item, on that stage's
-  // thread, without a queue.
+  // The number of items in flight: how many are split at a time, in parallel on the CPU pool. 1 to
+  // 1,048,576.
+  // - `automatic`: all automatic stages of the run together use as many CPUs as the run may use for
+  //   them; see autotune.hpp.
+  // - 1, without a custom pool: the function runs inline, on the thread of the next stage when that
+  //   requests an item, without a queue.
   unsigned concurrency = 1;
 
-  // How many parts of each item may wait for their turn, up to 1,048,576; 0 counts as 1.
+  // How many parts of each item may wait for the next stage, up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
-  // Input: all parts of one item, then those of the next. Completion: as they come. Those of
-  // several items are then mixed, so that there is no state to go on from.
+  // item_order::input yields all parts of one item before the parts of the next. With
+  // item_order::completion, parts are yielded as soon as they are ready. The parts of several items
+  // are then mixed, so a run has no state.
   item_order order = item_order::input;
 
-  // What becomes of items that fail; see failure.hpp. Parts that have been given are kept, so there
-  // are no retries: what may be repeated belongs into a map before.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to items that fail; see failure.hpp. Parts that were yielded before the failure
+  // are kept. So there are no retries: do work that may be repeated in a map before the flat_map.
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
 
-  // Where items are taken apart, if not on the CPU pool of the runtime. Must outlive the runs.
+  // The pool on which items are split; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 namespace detail {
 
-// What a flat_map has been told.
+// The options of a flat_map, checked, with its name.
 struct flat_map_settings {
-  // Throws error(invalid_argument) that names the stage and the option that cannot work.
+  // Throws error(invalid_argument) that names the stage and the option if an option is invalid.
   flat_map_settings(const flat_map_options& given, std::string stage);
 
   failure_policy policy() const {
     return {.finally = options.on_error, .budget = options.error_budget};
   }
 
-  // What the stage says of itself. `tells_members`: whether an item that is a group has a size.
+  // The facts of the node. `tells_members`: whether the items are groups whose size is known.
   node_facts facts(node_ptr in, bool tells_members) const;
 
-  // How many items a run takes apart at a time, and the entry of an automatic stage in its list.
+  // calls_at_a_time(): how many items a run splits at a time. list(): adds an automatic stage to
+  // the run's list of settings.
   unsigned calls_at_a_time(run_state& run) const;
   void list(const open_context& run, const stage_counters& counters, unsigned concurrency) const;
 
@@ -76,14 +80,14 @@ struct flat_map_settings {
   std::string name;
 };
 
-// Whether the elements die with the range: a container passes its constness on to them, a view of
-// what others own does not.
+// Whether a range owns its elements. The elements of a const container are const; those of a const
+// view are not.
 template <class R>
 concept owns_elements =
     std::ranges::range<const R> &&
     std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<const R>>>;
 
-// An element of a range: to be moved if the range owns it.
+// An element of a range: an rvalue if the range owns it, so that the caller moves it.
 template <class R, class Element>
 decltype(auto) take_element(Element&& element) noexcept {
   if constexpr (owns_elements<R>) {
@@ -95,15 +99,15 @@ decltype(auto) take_element(Element&& element) noexcept {
   }
 }
 
-// Whether items are groups of others: containers, and batches of tensors. The size of text or bytes
-// counts no members.
+// Whether items of type T are groups of other items: containers and batches. Text and bytes are no
+// groups: their size does not count items.
 template <class T>
 concept group = !std::convertible_to<const T&, std::string_view> &&
                 !requires(const T& item) { item.bytes().data(); } && requires(const T& item) {
                   { item.size() } -> std::convertible_to<std::size_t>;
                 };
 
-// The size of a group; 0 for other items, and for those whose size cannot be found out.
+// The size of a group. Returns 0 for other items, and if size() throws.
 template <class T>
 std::size_t members_of(const T& item) noexcept {
   if constexpr (group<T>) {
@@ -114,7 +118,8 @@ std::size_t members_of(const T& item) noexcept {
   return 0;
 }
 
-// A flat_map of items of one type into items of another, whatever its function.
+// The node of a flat_map from items of type In to items of type Out. Independent of the function's
+// type.
 template <class In, class Out>
 class flat_mapping : public node<Out> {
  public:
@@ -136,9 +141,8 @@ class flat_mapping : public node<Out> {
     return spread(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
   }
 
-  // The parts of one item, each with a lineage of its own. What is yielded goes on before the
-  // function's generator ends; a failure keeps what was yielded before it. The name must outlive
-  // the generator.
+  // Yields the parts of one item, each with its own lineage, as soon as the function yields them.
+  // After a failure, the parts yielded before remain delivered. `name` must outlive the generator.
   async_generator<Out> parts(In item, const kept_name<In>& name, lineage origin, open_context run,
                              stage_counters& counters) const {
     if (run.run->failures().is_behind()) co_await run.run->failures().room();
@@ -169,7 +173,8 @@ class flat_mapping : public node<Out> {
   }
 
  private:
-  // What the function makes of an item. Called, as all of it, by the first next().
+  // The generator of the function's parts. The function is called by the first next(), like the
+  // whole body of the generator.
   virtual async_generator<Out> call(In item) const = 0;
 
   static async_generator<Out> spread(counted_ptr<const flat_mapping> self, async_generator<In> in,
@@ -236,7 +241,7 @@ class flat_mapping_of final : public flat_mapping<In, Out> {
   shared_const<F> function_;
 };
 
-// The type of the items in a range or of a generator; none for anything else.
+// The type of the items of a range or of a generator. Has no `type` for anything else.
 template <class Many>
 struct element {};
 template <std::ranges::range Many>
@@ -293,11 +298,16 @@ class flat_map_stage {
   detail::shared_const<detail::flat_map_settings> settings_;
 };
 
-// Replaces every item by the items of `function(item)`: a range, or an async_generator, whose items
-// go on as they come. Elements are moved out of a container, and copied out of a view (a std::span,
-// a std::string_view), which belong to others and must outlive the run. Called when the next stage
-// asks for an item, on that stage's thread of the CPU pool, unless the options say otherwise.
-// Throws error(invalid_argument) that names the option for one that cannot work.
+// Replaces every item by the items of `function(item)`, its parts. The function returns a range, or
+// an async_generator, whose items are passed on as soon as they are yielded.
+//
+// Ownership: elements are moved out of a container. Elements of a view (a std::span, a
+// std::string_view) are copied; the memory that the view refers to must outlive the run.
+//
+// Thread: by default, the function runs inline: on the thread of the next stage (of the CPU pool)
+// when that requests an item.
+//
+// Throws error(invalid_argument) that names the option if an option is invalid.
 template <class F>
 flat_map_stage<std::decay_t<F>> flat_map(F&& function, const flat_map_options& options = {}) {
   return {std::forward<F>(function), options};

@@ -1,4 +1,4 @@
-// Sources: where a pipeline begins.
+// Sources: the first step of a pipeline, which yields its items.
 
 #pragma once
 
@@ -32,23 +32,24 @@ namespace lade {
 
 namespace detail {
 
-// How a stream of items is numbered.
+// How number_items() numbers the items of a stream.
 template <class T>
 struct numbering {
-  stretch wanted = {};
-  std::vector<std::string> order = {};
-  std::string identity = {};  // of the data set
+  stretch wanted = {};                  // indices of the items to yield
+  std::vector<std::string> order = {};  // steps of the order, as texts for states
+  std::string identity = {};            // identity of the data set
 
-  // What tells an item of a listing from others. If there is no identity, states tell listings
-  // apart by that.
+  // The name of an item of a listing. Without an `identity`, states identify a listing by the names
+  // of its items.
   std::function<std::string(const T&)> identity_of = nullptr;
 };
 
-// Throws error(limit_exceeded) if an item would have the position of one of another source.
+// Throws error(limit_exceeded) if the position of an item belongs to another source.
 void require_own_position(std::uint64_t place, const open_context& run);
 
-// Gives the items of a stretch of a source their positions, and names the source in what it throws.
-// Where a run goes on from a state of a listing, no item comes before it is known to be the same.
+// Yields the items of a stretch of a source with their positions. Its exceptions name the source.
+// If a run resumes from a state of a listing, the generator first compares the names of the items
+// with those of the state. Until then it holds all items back.
 template <class T>
 async_generator<T> number_items(async_generator<T> items, open_context run,
                                 stage_counters& counters, open_input input, numbering<T> how) {
@@ -88,29 +89,30 @@ async_generator<T> number_items(async_generator<T> items, open_context run,
   }
 }
 
-// A source whose items are reached by index.
+// The description of a source whose items are reached by index.
 template <class T>
 struct indexed_description {
-  std::string name;  // what statistics and errors call it
+  std::string name;  // name in statistics and errors
 
-  // The complete list, made when a run needs it. Awaited on the CPU pool; may block.
+  // Returns the complete list; called when a run needs it. Awaited on the CPU pool; may block.
   std::function<task<std::shared_ptr<const item_list<T>>>()> load;
 
-  // Items in the order of the list, before all of it is there; empty if there is no such way.
+  // Yields the items in the order of the list before the list is complete. Null if the source
+  // cannot do so.
   std::function<async_generator<T>()> stream = nullptr;
 
-  std::string identity = {};  // as of a numbering
+  std::string identity = {};  // identity of the data set, as in numbering
   std::function<std::string(const T&)> identity_of = nullptr;
 
-  std::optional<std::uint64_t> size = {};  // of the list, if that is known before
+  std::optional<std::uint64_t> size = {};  // size of the list, if known before load()
 };
 
-// What such a source says in an order.
+// The facts of such a source behind the steps of an order.
 node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> items,
                          const std::vector<order_step>& steps);
 
-// Such a source in an order: perhaps shuffled, sharded, cut or repeated. These stages then cost no
-// memory and no item is read in vain.
+// A source whose items are reached by index, in an order: shuffled, drawn, sharded, cut or
+// repeated. These steps cost no memory, and the source makes only items that the run delivers.
 template <class T>
 class indexed_source final : public node<T> {
  public:
@@ -142,7 +144,7 @@ class indexed_source final : public node<T> {
  private:
   static async_generator<T> visit(description what, std::vector<order_step> steps, open_context run,
                                   stage_counters& counters, open_input input) {
-    lineage position;  // of the item that is being made
+    lineage position;  // position of the current item
     try {
       auto list = co_await what->load();
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
@@ -178,7 +180,7 @@ class indexed_source final : public node<T> {
     return names.text();
   }
 
-  // Nothing for an item that is dropped because it cannot be made.
+  // Returns nothing if list.at() throws and the failure policy drops the item.
   static std::optional<T> item_of(const item_list<T>& list, std::uint64_t index,
                                   const open_context& run, stage_counters& counters,
                                   const lineage& position) {
@@ -209,16 +211,16 @@ pipeline<T> make_indexed(indexed_description<T> what) {
 }  // namespace detail
 
 struct from_options {
-  std::string_view name = "source";  // in statistics and errors
+  std::string_view name = "source";  // name in statistics and errors
 
-  // Which data set it is, "questions of May": a run does not go on from a state of another one. Of
-  // a listing, if not given, the names of its items.
+  // Identifies the data set, such as "questions of May". A run refuses to resume from a state with
+  // another identity. If not given, a listing is identified by the names of its items.
   std::string_view identity = {};
 };
 
 namespace detail {
 
-// A random-access range, kept by the pipeline.
+// A random-access range as a list. Owns the range.
 template <class R>
 class range_list final : public item_list<std::ranges::range_value_t<R>> {
  public:
@@ -237,15 +239,15 @@ template <class R>
 concept list_range = std::ranges::random_access_range<const R> &&
                      std::ranges::sized_range<const R> && requires(const R& r) { r[0]; };
 
-// A source that can be listed: lazily by list(), or as a whole by list_all() or, where that has to
-// wait for a server, by awaiting load_all().
+// A source that can be listed: lazily by list(), or as a whole by list_all(). A source that waits
+// for a server also has load_all(), which is awaited instead of list_all().
 template <class S>
 concept listing = requires(const S& source) {
   source.list().next();
   { source.list_all() } -> std::ranges::random_access_range;
 };
 
-// The list of a listing as a whole.
+// Loads the complete list of a listing.
 template <listing S, class T>
 task<std::shared_ptr<const item_list<T>>> load_listing(S source) {
   using list = range_list<std::vector<T>>;
@@ -290,7 +292,7 @@ using range_of = std::remove_cvref_t<std::invoke_result_t<const F&>>;
 template <class F>
 concept range_function = requires { requires std::ranges::input_range<range_of<F>>; };
 
-// What tells an item of a listing from others.
+// The name of an item of a listing, by which states identify the listing.
 template <class Source, class T>
 std::string listed_identity(const Source& source, const T& item) {
   if constexpr (requires {
@@ -343,19 +345,22 @@ call_kept_until_empty(shared_const<F> f) {
 
 }  // namespace detail
 
-// A source of the items of
-//   a vector, span, array or other random-access range: reached by index, so that shuffle, shard,
-//     take, skip and repeat are free;
-//   a listing such as io::files: item by item while it is being listed, also behind take and skip;
-//     by index, when all is listed, if shuffled, sharded or repeated;
-//   any other range, walked from its beginning in every run;
-//   a function that returns a range, called anew for every run, which may be a long listing or a
-//     generator; by index, too, if the range is a list;
-//   a function that returns an async_generator, called anew for every run;
-//   a function that returns optionals, called until it gives an empty one: a copy of it for every
-//     run, so that it may count; one that cannot be copied is shared and called as const.
-// The pipeline keeps what it is given, and all runs share it, but for functions of optionals and
-// ranges that cannot be walked as const.
+// Returns a pipeline that yields the items of `source`:
+// - A vector, span, array or other random-access range. Its items are reached by index, so that
+//   shuffle, shard, take, skip and repeat are free.
+// - A listing such as io::files. It yields items while it is being listed, also behind take and
+//   skip. If shuffled, drawn, sharded or repeated, it is first listed completely; then its items
+//   are reached by index.
+// - Any other range. Every run iterates over it from its beginning.
+// - A function that returns a range, such as a long listing or a generator. Every run calls it
+//   anew. If the range is a random-access range, its items are reached by index.
+// - A function that returns an async_generator. Every run calls it anew.
+// - A function that returns a std::optional. A run calls it until it returns an empty one. Every
+//   run calls its own copy, so the function may count. A function that cannot be copied is shared
+//   and called as const.
+//
+// The pipeline owns `source`, and all runs share it, with two exceptions: a copyable function that
+// returns optionals, and a range that cannot be iterated as const. Every run copies these.
 template <class Source>
 auto from(Source source, const from_options& options = {}) {
   std::string name(options.name);
@@ -412,9 +417,9 @@ auto from(Source source, const from_options& options = {}) {
   }
 }
 
-// A source of the items function(0), function(1), ..., function(size - 1), reached by index. With
-// std::identity() these are the numbers themselves. An item for which the function throws fails by
-// the run's on_error.
+// Returns a pipeline that yields function(0), function(1), ..., function(size - 1), reached by
+// index. With std::identity(), the items are the indices themselves. If the function throws, the
+// run's on_error decides on the item.
 template <class F>
 auto from_index(std::uint64_t size, F function, const from_options& options = {}) {
   static_assert(std::is_invocable_v<const F&, std::uint64_t>,

@@ -7,8 +7,8 @@
 namespace lade {
 
 enum class item_order : std::uint8_t {
-  input,       // that of its input: an item waits until those before it are done
-  completion,  // as they finish
+  input,       // input order: a finished item waits for all items before it
+  completion,  // completion order: each item as soon as it is finished
 };
 
 }  // namespace lade

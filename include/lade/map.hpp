@@ -29,58 +29,62 @@
 namespace lade {
 
 struct map_options {
-  // How many items the function works on at a time, up to 1,048,576; `automatic` finds out (see
-  // autotune.hpp). 0: the function's own default_concurrency, a static constant, if it has one, as
-  // lade::io::read has 64; else as many as the CPU pool has threads, or 16 for functions of tasks.
-  // A plain function is called by no more threads than the pool has. 1, for a plain function
-  // without a buffer: it is called when the next stage asks for an item, on that stage's thread,
-  // without a queue.
+  // The number of items in flight, up to 1,048,576.
+  // - `automatic`: chosen by the run; see autotune.hpp.
+  // - 0: the static constant default_concurrency of the function, if it has one, as lade::io::read
+  //   has 64. Else the number of threads of the CPU pool, or 16 for functions that return tasks.
+  // - 1: a plain function runs inline: on the thread of the next stage when that requests an item,
+  //   without a queue. The exception is a stage with a buffer, retries, a timeout, a deadline or a
+  //   custom pool.
+  //
+  // A plain function is called by at most as many threads as the pool has.
   unsigned concurrency = 0;
 
-  // How many finished items may wait for the next stage, beyond those that are worked on, up to
-  // 1,048,576; as many as `concurrency` if not given.
+  // How many finished items may wait for the next stage, in addition to `concurrency`, up to
+  // 1,048,576. The value of `concurrency` if not given.
   std::optional<unsigned> buffer = {};
 
   item_order order = item_order::input;
 
-  // What becomes of items whose function throws; see failure.hpp. A substitute is an item of what
-  // the function gives, which the stage gives instead.
+  // What happens to items for which the function throws; see failure.hpp. `substitute` holds an
+  // item of the function's result type, which the stage yields instead of the failed one.
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   std::any substitute = {};
   lade::error_budget error_budget = {};
 
-  // How long one call may take, and one item with all its calls and the pauses between them; 0 and
-  // nanoseconds::max() set no limit. What takes longer fails with errc::timed_out. A task is asked
-  // to stop then; a plain function cannot be interrupted: its result is dropped when it comes.
+  // `timeout`: how long one call may take. `deadline`: how long one item may take, with all its
+  // calls and the pauses between them. 0 and nanoseconds::max() set no limit. An item that takes
+  // longer fails with errc::timed_out. A task is then asked to stop. A plain function cannot be
+  // interrupted: the stage drops its result when it returns.
   std::chrono::nanoseconds timeout = {};
   std::chrono::nanoseconds deadline = {};
 
-  // Where a plain function is called, if not on the CPU pool of the runtime. May be that of other
-  // stages and runs too; must outlive the runs.
+  // The pool that calls a plain function; null: the CPU pool of the runtime. Other stages and runs
+  // may share the pool. It must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // Where buffers that the function allocates come from, within the budget of the runtime; null:
-  // where the runtime's do. The CPU must be able to write it. See memory_resource.hpp for how long
-  // it must live.
+  // The allocator of buffers that the function allocates, within the budget of the runtime; null:
+  // the allocator of the runtime. The CPU must be able to write the memory. For the lifetime see
+  // memory_resource.hpp.
   memory_resource* memory = nullptr;
 
-  // What statistics and errors call the stage. If not given: the name of the function object's
-  // class, as "read" for lade::io::read; "map" for lambdas, plain functions and pointers, whose
-  // names a compiler does not tell.
+  // The name of the stage in statistics and errors. If not given: the name of the function object's
+  // class, such as "read" for lade::io::read. For lambdas, plain functions and pointers, "map",
+  // because the library cannot find out their names.
   std::string_view name = {};
 
-  // What pipeline::describe() calls the kind of the stage; "map" if not given. For stages that are
-  // made of a map.
+  // The kind of the stage in pipeline::describe(); "map" if not given. For stages that are built
+  // from a map.
   std::string_view kind = {};
 };
 
 namespace detail {
 
-// What a map has been told.
+// The options of a map, checked, with its name.
 class map_settings {
  public:
-  // Throws error(invalid_argument) that names the stage and the option that cannot work.
+  // Throws error(invalid_argument) that names the stage and the option if an option is invalid.
   map_settings(const map_options& options, std::string name, unsigned default_concurrency = 0);
 
   const std::string& name() const noexcept { return name_; }
@@ -89,7 +93,8 @@ class map_settings {
   const std::any& substitute() const noexcept { return options_.substitute; }
   failure_policy policy() const;
 
-  // The budget of a runtime, and the memory that buffers of the function are to come from.
+  // The pool from which the function allocates its buffers: within the budget of the runtime, in
+  // the memory of the options.
   buffer_pool memory_of(lade::runtime& where) const;
 
   // Throws error(invalid_argument) if the options do not fit the items.
@@ -101,13 +106,15 @@ class map_settings {
     require_fit(substitutes, std::copy_constructible<In>, tasks);
   }
 
-  // What a node with these settings says of itself. `drops`: whether the function may drop items.
+  // The facts of a node with these settings. `tasks`: whether the function returns tasks. `drops`:
+  // whether it may drop items.
   node_facts facts(node_ptr in, std::string kind, bool tasks, bool drops) const;
 
-  // Whether a plain function is called by the stage behind, without workers.
+  // Whether a plain function runs inline, on the thread of the next stage, without workers.
   bool is_in_place(const run_options& run) const noexcept;
 
-  // The workers, if it is not: how tasks are awaited, and how a plain function is called.
+  // The options of the workers of a stage that does not run inline. waiting(): for functions that
+  // return tasks. computing(): for plain functions.
   concurrent_options waiting(const run_state& run) const;
   concurrent_options computing(run_state& run) const;
 
@@ -118,12 +125,12 @@ class map_settings {
   time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
 
   map_options options_;
-  std::shared_ptr<memory_resource> memory_;  // that of the options
+  std::shared_ptr<memory_resource> memory_;  // share in options_.memory, if it is shared
   std::string name_;
   std::string kind_;
 };
 
-// What a function says of itself, for when the options do not say it; 0: nothing.
+// The function's own default_concurrency; 0 if it has none.
 template <class F>
 constexpr unsigned default_concurrency() {
   if constexpr (requires { F::default_concurrency; })
@@ -132,7 +139,7 @@ constexpr unsigned default_concurrency() {
     return 0;
 }
 
-// A map of items of one type to items of another, whatever its function.
+// The node of a map from items of type In to items of type Out. Independent of the function's type.
 template <class In, class Out, class Calls>
 class mapping final : public node<Out> {
   static constexpr bool computes = std::same_as<Calls, plain_calls<In, Out>>;
@@ -203,7 +210,7 @@ class mapping final : public node<Out> {
     }
   }
 
-  // Leaves `out` empty for an item that is dropped.
+  // Calls the function for one item. Leaves `out` empty if the item is dropped.
   void call(Calls& worker, In& item, const item_random& draw, std::optional<Out>& out,
             const kept_name<In>& name, const lineage& origin, const open_context& run,
             stage_counters& counters, in_place_calls& calls) const {
@@ -223,8 +230,8 @@ class mapping final : public node<Out> {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // For a catch block: puts the substitute for the result into `out`, if there is one, and returns
-  // what ends the run, if anything. A substitute that cannot be copied does.
+  // For a catch block: copies the substitute into `out`, if there is one. Returns the exception
+  // that ends the run, or null. If copying the substitute throws, that ends the run.
   std::exception_ptr failed(std::optional<Out>& out, const kept_name<In>& name,
                             const lineage& origin, const open_context& run,
                             stage_counters& counters) const {
@@ -257,7 +264,7 @@ auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settin
   static_assert(fits,
                 "lade::map: the function must take the stage's item, by value or const reference, "
                 "and be callable as const: not a mutable lambda, not one that takes T&");
-  if constexpr (fits) {  // else that is the one error
+  if constexpr (fits) {  // otherwise the compiler reports only the static_assert
     using out = typename call_types<F, In>::out;
     using calls = typename call_types<F, In>::calls;
     static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
@@ -295,20 +302,23 @@ class map_stage {
   detail::shared_const<detail::map_settings> settings_;
 };
 
-// Applies `function` to every item. It takes an item, and a `random` too if it draws random
-// numbers (they depend on the run's seed and epoch and on the item's position alone). What it
-// returns are the new items; where it returns a std::optional, an empty one drops the item.
+// Applies `function` to every item and yields the results. If the function returns a std::optional,
+// an empty one drops the item.
 //
-// A function is whatever std::invoke takes, so also a pointer to a member. A container is a table
-// in which the items are looked up: by at(), which throws for an item that is not in it, or by
-// operator[] if it has no at().
+// The function takes an item. If it draws random numbers, it also takes a `random`, whose numbers
+// depend only on the run's seed and epoch and on the item's position. `function` is anything that
+// std::invoke can call, such as a pointer to a member. It may also be a container: the stage then
+// looks items up by at(), which throws for an item that is not found, or by operator[] if there is
+// no at().
 //
-// A plain function runs on the CPU pool, or on the pool of the options. One that returns a task
-// runs on the reactor, where it may only await (read, sleep, ask a server), never compute. It is
-// called by several threads at a time, through a const reference; see per_worker.hpp for functions
-// that cannot be. If it throws, it may be called again for a copy of the item (`retry`); then the
-// substitute or `on_error` decides. Throws error(invalid_argument) that names the option for one
-// that cannot work.
+// Thread: a plain function runs on the CPU pool, or on the pool of the options. A function that
+// returns a task runs on the reactor, where it may only await (read, sleep, ask a server) and must
+// not compute. Several threads call the function at a time, through a const reference. For
+// functions that do not allow that, see per_worker.hpp.
+//
+// Errors: if the function throws, the stage may call it again for a copy of the item (`retry`).
+// Then the substitute or `on_error` decides. map() throws error(invalid_argument) that names the
+// option if an option is invalid.
 template <class F>
 map_stage<std::decay_t<F>> map(F&& function, const map_options& options = {}) {
   return {std::forward<F>(function), options};

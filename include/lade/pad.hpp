@@ -1,4 +1,4 @@
-// pad, pack, pack_rows: sequences of different lengths as one tensor.
+// pad, pack, pack_rows: sequences of different lengths in one tensor.
 
 #pragma once
 
@@ -29,7 +29,7 @@
 
 namespace lade {
 
-// Sequences as the rows of a tensor, filled up behind those that are shorter.
+// Sequences as the rows of a tensor. Rows of shorter sequences are padded at their end.
 class padded_batch {
  public:
   padded_batch(tensor data, tensor lengths)
@@ -38,7 +38,7 @@ class padded_batch {
   // [size(), longest, ...]
   const tensor& data() const noexcept { return data_; }
 
-  // Of the sequences, without what fills them up: i64 [size()].
+  // The lengths of the sequences without padding: i64 [size()].
   const tensor& lengths() const noexcept { return lengths_; }
 
   std::size_t size() const noexcept { return static_cast<std::size_t>(lengths_.shape()[0]); }
@@ -49,16 +49,18 @@ class padded_batch {
   tensor lengths_;
 };
 
-// Sequences one after the other, as attention kernels for variable lengths take them.
+// Sequences one after the other in one tensor: the layout of attention kernels for variable
+// lengths.
 class packed_batch {
  public:
   packed_batch(tensor data, tensor offsets)
       : data_(std::move(data)), offsets_(std::move(offsets)) {}
 
-  // [total, ...]; in a row of pack_rows, what is behind the last offset fills it up.
+  // [total, ...], where total is the last offset. A row of pack_rows has [length, ...]: its
+  // elements after the last offset are padding.
   const tensor& data() const noexcept { return data_; }
 
-  // i64 [size() + 1]: where each sequence begins, and where the last one ends.
+  // i64 [size() + 1]: the index at which each sequence begins, and the end of the last one.
   const tensor& offsets() const noexcept { return offsets_; }
 
   std::size_t size() const noexcept { return static_cast<std::size_t>(offsets_.shape()[0]) - 1; }
@@ -71,53 +73,53 @@ class packed_batch {
 };
 
 struct pad_options {
-  // Of all rows, up to 2^48; 0: that of the longest in the batch, rounded up to a multiple of
-  // `multiple_of`, from 1 to 1,073,741,824.
+  // `length`: the length of all rows, up to 2^48; 0: the length of the longest sequence in the
+  // batch, rounded up to a multiple of `multiple_of`. `multiple_of`: from 1 to 1,073,741,824.
   std::size_t length = 0;
   std::size_t multiple_of = 1;
 
-  double value = 0;  // which fills up; 0 for f16 and bf16
+  double value = 0;  // padding value; must be 0 for f16 and bf16
 
-  // Of batches of samples: the fields that become tensors, separated by commas: "tokens,mask".
+  // For batches of samples: the fields that become tensors, separated by commas: "tokens,mask".
   std::string_view fields = {};
 
-  // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may
-  // use CPUs for its automatic stages, all together (see autotune.hpp).
+  // The number of batches in flight: 1 to 1,048,576. `automatic`: all automatic stages of the run
+  // together use as many CPUs as the run may use for them; see autotune.hpp.
   unsigned concurrency = 1;
 
-  // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
+  // The pool that pads; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What becomes of batches that cannot be padded; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to batches that cannot be padded; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 struct pack_options {
-  // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may
-  // use CPUs for its automatic stages, all together (see autotune.hpp).
+  // The number of batches in flight: 1 to 1,048,576. `automatic`: all automatic stages of the run
+  // together use as many CPUs as the run may use for them; see autotune.hpp.
   unsigned concurrency = 1;
 
-  // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
+  // The pool that packs; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What becomes of batches that cannot be packed; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to batches that cannot be packed; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 struct pack_rows_options {
-  std::size_t length = 0;      // of a row: 1 to 2^48; must be given
-  std::size_t open_rows = 16;  // that wait for sequences which fit: 1 to 1,073,741,824
-  bool split = false;          // sequences that are longer than a row, rather than fail
-  double value = 0;            // which fills up; 0 for f16 and bf16
+  std::size_t length = 0;      // length of a row: 1 to 2^48; must be given
+  std::size_t open_rows = 16;  // rows that wait for fitting sequences: 1 to 1,073,741,824
+  bool split = false;          // whether to split sequences longer than a row; else they fail
+  double value = 0;            // padding value; must be 0 for f16 and bf16
 
-  // What becomes of sequences that cannot be packed; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to sequences that cannot be packed; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 namespace detail {
@@ -125,7 +127,7 @@ namespace detail {
 template <class E>
 concept tensor_element = !std::same_as<E, bool> && has_element_type<E>;
 
-// Elements in memory: `length` times the shape `step`.
+// A view of a sequence in memory: `length` steps, each of the shape `step`. Does not own `data`.
 struct sequence_view {
   element_type type;
   dimensions step;
@@ -141,7 +143,8 @@ sequence_view view_of(const std::vector<E>& sequence) {
           reinterpret_cast<const std::byte*>(sequence.data())};
 }
 
-// Throws error(invalid_data) for one that is no sequence, or is not in one piece of host memory.
+// Throws error(invalid_data) if the tensor has no dimension, or if it is not contiguous in host
+// memory.
 sequence_view view_of(const tensor& sequence);
 
 template <class S>
@@ -157,24 +160,26 @@ std::vector<sequence_view> views_of(const std::vector<S>& sequences) {
   return views;
 }
 
-// Throw error(invalid_argument) that names the stage and the option that cannot work.
+// Throw error(invalid_argument) that names the stage and the option if an option is invalid.
 void require_padding(const pad_options& options, const std::string& stage);
 void require_packing(const pack_options& options, const std::string& stage);
 void require_rows(const pack_rows_options& options, const std::string& stage);
 void require_fields(std::span<const std::string> fields, const std::string& stage);
 
-// Throw error(invalid_data) for sequences that do not fit together, and error(limit_exceeded) for
-// those that are too long. The tensors are in memory of the surroundings.
+// Copy the sequences into one tensor, in memory of the context. Throw error(invalid_data) if there
+// are no sequences or if they differ in type or step, and error(limit_exceeded) if they are too
+// long.
 padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_options& options,
                            const context& surroundings);
 packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& surroundings);
 
-// The same of samples: a tensor for every field, and one of the lengths for those that are padded.
+// Makes one tensor per field of the samples, and for each padded field also a tensor of the
+// lengths.
 sample_batch pad_samples(std::vector<sample> samples, std::span<const std::string> fields,
                          const pad_options& options, const context& surroundings);
 
-// A stage of workers, with as much room for finished batches, each of which calls
-// make(batch, surroundings).
+// Opens a stage of workers that call make(batch, context). The stage holds as many finished batches
+// as it has workers.
 template <class Out, class S, class Options, class Make>
 async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const open_context& run,
                                     const std::string& name, const Options& options, Make make) {
@@ -197,7 +202,7 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
                               function_for<std::vector<S>>(shared_const(collate)));
 }
 
-// Rows that sequences are put into, each into the first that has room.
+// The open rows of a pack_rows. Each sequence goes to the first row with enough room.
 class row_packer {
  public:
   using row = held_item<packed_batch>;
@@ -205,11 +210,12 @@ class row_packer {
   row_packer(const pack_rows_options& options, const context& surroundings)
       : options_(options), surroundings_(surroundings) {}
 
-  // Puts a sequence in. Gives the rows that are thereby done: full, or the fullest where there
-  // would be too many. Throws as pack_sequences does, and has then put in nothing.
+  // Copies a sequence into a row. Returns the rows that are now complete: full rows, and the
+  // fullest row if there would be more than `open_rows`. If the sequence is unfit, throws as
+  // pack_sequences does and changes nothing.
   std::vector<row> add(const sequence_view& sequence, const lineage& origin);
 
-  // The rows that are left, in the order in which they were begun.
+  // Closes all open rows and returns them, in the order in which they were opened.
   std::vector<row> rest();
 
  private:
@@ -227,7 +233,7 @@ class row_packer {
 
   pack_rows_options options_;
   context surroundings_;
-  std::optional<tensor_spec> row_spec_;  // of all rows, once the first sequence has been seen
+  std::optional<tensor_spec> row_spec_;  // type and shape of all rows, from the first sequence
   std::vector<open_row> open_;
 };
 
@@ -276,21 +282,28 @@ class pad_stage {
   std::vector<std::string> fields_;
 };
 
-// Makes one tensor of a batch of sequences, each with as many elements behind its own as are
-// missing to the longest. A sequence is a std::vector of numbers of 8 to 64 bits, or a tensor; of
-// tensors, the first dimension is the length, and all others are the same. Throws
-// error(invalid_argument) for a length that is not a multiple of `multiple_of`.
+// Copies the sequences of a batch into one tensor, each padded to the length of the longest one. A
+// sequence is a std::vector of numbers of 8 to 64 bits, or a tensor. The first dimension of a
+// tensor is its length; all other dimensions must be the same.
 //
-// A batch fails if it is empty, if its sequences do not fit together, if one is longer than
-// `length`, or if `value` is none of their type. Works on the CPU pool, in the memory of the run.
-//
-// Batches of samples become a sample_batch. Of each field in `fields`, tensors are padded to the
-// longest of the field, under the name of the field, and "<field>.lengths" has their lengths as i64
-// [size()]; integers become i64 [size()], numbers f64 [size()]:
+// A batch of samples becomes a sample_batch, with one tensor for each field in `fields`. Integers
+// become i64 [size()], numbers f64 [size()]. Tensors are padded to the longest of the field, and
+// the tensor "<field>.lengths" has their lengths as i64 [size()]:
 //
 //   lade::bucket(length_of_tokens, {.size = 64}) | lade::pad({.fields = "tokens,weight"})
 //
 //   batch["tokens"], batch["tokens.lengths"], batch["weight"]
+//
+// Thread: the CPU pool, or the pool of the options. The tensors are in the memory of the run.
+//
+// Errors: a batch fails
+// - if it is empty,
+// - if its sequences differ in type, or in a dimension other than the length,
+// - if a sequence is longer than `length`,
+// - or if the type of the sequences cannot represent `value`.
+//
+// pad() throws error(invalid_argument) if `length` is not a multiple of `multiple_of`, or if an
+// option is invalid.
 inline pad_stage pad(const pad_options& options = {}) { return pad_stage(options); }
 
 class pack_stage {
@@ -318,7 +331,8 @@ class pack_stage {
   std::string name_;
 };
 
-// The same without padding: the sequences of a batch one after the other, and where each begins.
+// Like pad, but without padding: copies the sequences of a batch one after the other into one
+// tensor, and records the offset of each.
 inline pack_stage pack(const pack_options& options = {}) { return pack_stage(options); }
 
 class pack_rows_stage {
@@ -379,7 +393,8 @@ class pack_rows_stage {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // Nothing for a sequence that cannot be packed; then the failure too, unless it is dropped.
+  // Returns nothing if the sequence cannot be packed. Then sets `failure`, unless the policy drops
+  // the sequence.
   template <class S>
   std::optional<std::vector<detail::row_packer::row>> add(detail::row_packer& rows,
                                                           const S& sequence, const lineage& origin,
@@ -399,14 +414,17 @@ class pack_rows_stage {
   std::string name_;
 };
 
-// Packs sequences, as pad takes them, into rows of the same length: each into the first row with
-// enough room. A row is given when it is full, or when it is the fullest and another would be more
-// than `open_rows`; at the end those that are left.
+// Packs sequences (see pad) into rows of the same length, each into the first row with enough room.
+// A row is yielded when it is full. If a new row would exceed `open_rows`, the fullest row is
+// yielded. At the end, the remaining rows are yielded.
 //
-// A sequence that is longer than a row fails or is split; with `split` there is no state, since its
-// pieces are in different rows. A run that goes on from a state begins with empty rows: every
-// sequence comes once, but beside others than without the interruption. Throws
-// error(invalid_argument) that names the option for one that cannot work.
+// A sequence that is longer than a row fails, or is split with `split`. A run with `split` has no
+// state (no checkpoint), because the pieces of a sequence are in different rows.
+//
+// A run that resumes from a state starts with empty rows. It still delivers every sequence once,
+// but the rows differ from those of an uninterrupted run.
+//
+// Throws error(invalid_argument) that names the option if an option is invalid.
 inline pack_rows_stage pack_rows(const pack_rows_options& options) {
   return pack_rows_stage(options);
 }

@@ -1,4 +1,4 @@
-// per_worker: functions that have something of their own to work with.
+// per_worker: one instance of a function per worker, for functions that are not thread-safe.
 
 #pragma once
 
@@ -10,15 +10,19 @@
 
 namespace lade {
 
-// A function for map of which every worker has an instance of its own, made by `make()`:
+// A function for map. Every worker uses its own instance, which `make()` returns:
 //
 //   lade::map(lade::per_worker([] { return tokenizer("model.bin"); }), {.concurrency = 8})
 //
-// An instance is called by one thread at a time, through a reference that is not const, so that it
-// may keep what it needs from call to call. It is made when a worker begins and kept for the
-// next run, with the pipeline and its copies. If it cannot be made, the items fail that its worker
-// takes. Runs that work at the same time, such as epochs that follow each other, have instances of
-// their own.
+// Thread: one thread at a time calls an instance, through a reference that is not const. So an
+// instance may keep data from call to call.
+//
+// Ownership: a worker borrows an instance when it starts, and calls `make()` if none is unused. The
+// pipeline and its copies own the instances and keep them for later runs. Concurrent runs, such as
+// epochs that overlap, use different instances.
+//
+// Errors: if `make()` throws, all items that the worker takes fail. The failure ends the run,
+// whatever `on_error` says.
 template <class Make>
 class per_worker {
  public:
@@ -27,21 +31,21 @@ class per_worker {
 
   explicit per_worker(Make make) : make_(std::move(make)) {}
 
-  // An instance that nobody else uses.
+  // Returns an unused instance, or calls `make()`. Any thread. Throws the exceptions of `make()`.
   lease borrow() const;
 
  private:
   struct shelf {
     std::mutex mutex;
     std::vector<std::unique_ptr<function>> unused;
-    std::size_t made = 0;  // at most so many are unused
+    std::size_t made = 0;  // number of calls of `make()`, the maximum size of `unused`
   };
 
   Make make_;
   std::shared_ptr<shelf> shelf_ = std::make_shared<shelf>();
 };
 
-// Gives the instance back when it ends.
+// A borrowed instance. The destructor returns the instance.
 template <class Make>
 class per_worker<Make>::lease {
  public:
@@ -70,7 +74,7 @@ typename per_worker<Make>::lease per_worker<Make>::borrow() const {
       shelf_->unused.pop_back();
       return {shelf_, std::move(instance)};
     }
-    shelf_->unused.reserve(++shelf_->made);  // so that giving back needs no memory
+    shelf_->unused.reserve(++shelf_->made);  // so that ~lease() allocates nothing
   }
   return {shelf_, std::make_unique<function>(make_())};
 }

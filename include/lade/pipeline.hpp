@@ -1,4 +1,4 @@
-// Pipelines: values that describe where items come from and what is done with them.
+// Pipelines: values that describe a source of items and the stages that process them.
 
 #pragma once
 
@@ -26,11 +26,13 @@ namespace detail {
 
 }  // namespace detail
 
-// A source and the stages behind it, ending in items of type T. A pipeline has no threads and
-// holds no items: it is a value to copy and to run any number of times, also at the same time.
-// What it refers to (functions, options, lists) it holds copies of.
+// A source and the stages behind it. The last stage yields items of type T.
 //
-// `pipeline | stage` is the pipeline with one more stage.
+// A pipeline has no threads and holds no items. It is a value: it can be copied, and run any number
+// of times, also concurrently. It owns copies of its functions, options and lists; copies of a
+// pipeline share them.
+//
+// `pipeline | stage` returns the pipeline with one more stage.
 template <class T>
 class pipeline {
   static_assert(std::movable<T>,
@@ -43,32 +45,35 @@ class pipeline {
   explicit pipeline(detail::counted_ptr<const detail::node<T>> last) noexcept
       : last_(std::move(last)) {}
 
-  // Begins a pass over the pipeline; see run.hpp. The runtime must outlive it.
+  // Starts a run, one pass over the pipeline; see run.hpp. The runtime must outlive the run.
   run<T> start(runtime& where, const run_options& options = {}) const;
 
-  // The stages, with their options and their numbers of items.
+  // The stages, with their options and the number of items that each yields.
   pipeline_description describe() const { return detail::describe(*last()); }
 
-  // How many items a run of one epoch yields, if no item fails and is dropped: the steps of a
-  // trainer, for the rank of a shard too. Nothing if only a run can tell: behind listings and
-  // streams, filters, functions of optionals, flat_map, unbatch, routes, weighted merges, windows,
-  // coroutines of the user, and stages that make groups by what is in the items.
+  // The number of items that a run of one epoch yields if no item is dropped after a failure: the
+  // steps of a trainer. With a shard, the number for its rank.
+  //
+  // Returns nothing if only a run can determine the number: behind listings and streams, filters,
+  // functions that return optionals, flat_map, unbatch, routes, weighted merges, windows, custom
+  // coroutines, and stages that group items by their contents.
   std::optional<std::uint64_t> size() const { return last()->facts().size(); }
 
-  // For stages: the live generator of one run.
+  // For stages: opens the pipeline for one run and returns its generator.
   async_generator<T> open(const detail::open_context& run) const {
     return async_generator<T>(last()->open_in(run));
   }
 
-  // For stages: the items in another order, if they are reached by index.
+  // For stages: the pipeline with one more step of its order. Returns nothing if its items are not
+  // reached by index.
   std::optional<pipeline> then(const detail::order_step& step) const {
     auto ordered = last()->then(step);
     if (!ordered) return std::nullopt;
     return pipeline(std::move(ordered));
   }
 
-  // For runs and profiles: the last step. Throws error(invalid_argument) if this has been moved
-  // from.
+  // For runs and profiles: the node of the last stage. Throws error(invalid_argument) if this
+  // pipeline has been moved from.
   const detail::counted_ptr<const detail::node<T>>& last() const {
     if (!last_) detail::refuse_moved_pipeline();
     return last_;
@@ -90,14 +95,14 @@ auto operator|(const P& in, const S& stage) {
 
 namespace detail {
 
-// The nodes that several pipelines end in.
+// The last nodes of several pipelines.
 template <class... In>
 std::vector<node_ptr> nodes_of(const pipeline<In>&... inputs) {
   return {node_ptr(inputs.last())...};
 }
 
-// The pipeline whose last node says `facts` of itself and is opened by `open`, a function of an
-// open_context.
+// A pipeline whose last node has the given `facts`. `open` opens the node: a function that takes an
+// open_context and returns the generator.
 template <class T, class Open>
 pipeline<T> make_pipeline(node_facts facts, Open open) {
   class opened_by final : public node<T> {

@@ -1,4 +1,4 @@
-// pop_batch: several values of a channel at once, for work that is cheaper in batches.
+// pop_batch: pops several values of a channel at once, for work that is cheaper in batches.
 
 #pragma once
 
@@ -18,7 +18,7 @@ namespace lade {
 
 namespace detail {
 
-// Appends values until the batch is full or the channel is closed and empty.
+// Appends values of `from` until the batch has `most` or the channel is closed and empty.
 template <class T>
 task<> pop_more(channel<T>& from, std::vector<T>& batch, std::size_t most) {
   while (batch.size() < most) {
@@ -30,8 +30,9 @@ task<> pop_more(channel<T>& from, std::vector<T>& batch, std::size_t most) {
 
 }  // namespace detail
 
-// Awaits the oldest value of a channel, however long that takes, and then further values: until
-// there are `most`, or `within` has passed since the first. Returns them in their order.
+// Awaits the oldest value of a channel without a time limit. Then awaits further values, until the
+// batch has `most` values or `within` has passed since the first. Returns the values in their
+// order. Returns no values if the channel is closed and empty:
 //
 //   while (true) {
 //     auto requests = co_await lade::pop_batch(queue, 32, std::chrono::milliseconds(5));
@@ -39,18 +40,22 @@ task<> pop_more(channel<T>& from, std::vector<T>& batch, std::size_t most) {
 //     co_await answer(std::move(requests));
 //   }
 //
-// `most`: from 1 to 1,073,741,824. `within`: 0 or less returns the values that are in the channel.
+// `most`: from 1 to 1,073,741,824. `within`: a value of 0 or less does not wait for further values
+// and takes those that are in the channel. When the channel is closed, the batch ends early.
 //
-// A channel that is closed ends the batch early. Any number of coroutines may take batches and
-// single values of one channel; each value goes to one of them. Two that fill a batch at the same
-// time share the values, so that both fill more slowly: let one coroutine take batches, and start
-// the work on them beside it. The channel must outlive the await.
+// Lifetime: the channel must outlive the await.
 //
-// The time is that of with_timeout, and so is the cost, unless the batch is full without a wait.
+// Thread: any number of coroutines may pop batches and single values of one channel. Each value
+// goes to one of them. Two coroutines that fill batches at the same time share the values, so both
+// batches fill more slowly. Let one coroutine pop batches, and start the work on them concurrently.
+// Requires a runtime.
 //
-// Requires a runtime. Throws error(invalid_argument) for a `most` out of range. Throws
-// error(stopped) when the awaiting coroutine is asked to stop; values of the unfinished batch are
-// dropped. Close the channel to end without loss.
+// Errors: throws error(invalid_argument) if `most` is out of range. Throws error(stopped) if the
+// awaiting coroutine is asked to stop; the values of the unfinished batch are dropped. To end
+// without loss, close the channel.
+//
+// Cost: that of with_timeout, unless the batch is full without a wait. The accuracy of the time is
+// that of with_timeout, too.
 template <class T>
 task<std::vector<T>> pop_batch(channel<T>& from, std::size_t most,
                                std::chrono::nanoseconds within) {

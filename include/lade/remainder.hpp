@@ -1,4 +1,4 @@
-// What happens to items that do not divide by the number of ranks.
+// How items are sharded if their number is not a multiple of the number of ranks.
 
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace lade {
 
-// What every rank of a distributed run does when the items do not divide by the number of ranks.
-// All ranks have the same number of items, except with `keep`.
+// How the ranks of a distributed run are made even if the number of items is not a multiple of the
+// number of ranks. All ranks yield the same number of items, except with `keep`.
 enum class remainder : std::uint8_t {
-  drop,  // the last items are left out
-  pad,   // the last item is repeated
-  wrap,  // the first items follow the last
-  keep,  // every item once: the first ranks have one item more than the others
+  drop,  // drops the last items
+  pad,   // repeats the last item
+  wrap,  // repeats items from the first on
+  keep,  // yields every item once: the first ranks have one item more than the others
 };
 
 }  // namespace lade

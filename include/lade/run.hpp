@@ -36,15 +36,17 @@ class epochs;
 
 namespace detail {
 
-// For how many items the first run of the program is to be profiled, as LADE_PROFILE says; 0 if it
-// is not, for all further runs, and on all ranks but the first. Standard error tells of a value
-// that is no number of items.
+// The number of items in LADE_PROFILE, which asks for a profile of the first run of the program. 0
+// if it is not set, for all further calls, and on all ranks but the first. Writes a message to
+// standard error if the value is no number of items.
 std::uint64_t take_profile_wanted();
 
-// Writes to standard error how fast the stages of a run are, or why that cannot be told.
+// Profiles the stages of a run and writes the result to standard error, or the reason why there is
+// none.
 task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items);
 
-// The consumer's wait for an item of a run, if none is ready.
+// Marks the consumer of a run as waiting for an item while it lives, unless items are ready. The
+// item that the consumer waits for may exceed the memory budget.
 class wanted_item {
  public:
   wanted_item(run_state& run, std::size_t ready) : run_(run) {
@@ -59,7 +61,8 @@ class wanted_item {
   run_state& run_;
 };
 
-// Whoever takes an item of a run. Throws error(wrong_thread) if somebody else does.
+// The exclusive right to take an item of a run. The constructor throws error(wrong_thread) if
+// another thread or coroutine has it.
 class alone {
  public:
   explicit alone(std::atomic<bool>& taken) : taken_(taken) {
@@ -74,22 +77,26 @@ class alone {
   std::atomic<bool>& taken_;
 };
 
-// A run of a profile, which is not profiled itself.
+// Starts a run for a profile. LADE_PROFILE does not apply to such a run.
 run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& what,
                                profiler& profiling);
 
 }  // namespace detail
 
-// A live pass over a pipeline, made by runtime::run or pipeline::start. Its stages work from the
-// moment it is made, as far ahead as their buffers go. The destructor stops it: it cancels what
-// is in flight and waits for it, so that none of the pipeline's functions runs afterwards.
+// A live pass over a pipeline, created by runtime::run or pipeline::start. The stages start when
+// the run is constructed and work ahead until their buffers are full.
 //
-// One thread or coroutine at a time takes items; a second one at the same time gets
+// The destructor stops the run: it cancels all work in flight and blocks until that has ended.
+// Afterwards none of the pipeline's functions is running.
+//
+// The run owns a copy of the pipeline. The runtime must outlive the run.
+//
+// Only one thread or coroutine at a time may take items. A second one at the same time gets
 // error(wrong_thread).
 //
 // A run can be neither copied nor moved, so std::make_unique(runtime.run(samples)) does not
-// compile. A function returns it by value: `return where.run(samples);`. A class keeps it as a
-// member, which is either initialized from such a call, or constructed in a std::optional:
+// compile. A function returns a run by value: `return where.run(samples);`. A class keeps a run as
+// a member: initialized from such a call, or constructed in a std::optional:
 //
 //   class trainer {
 //    public:
@@ -102,8 +109,6 @@ run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& wh
 //     lade::pipeline<lade::sample> samples_;
 //     std::optional<lade::run<lade::sample>> run_;
 //   };
-//
-// The runtime must outlive the run. The run keeps the pipeline.
 template <class T>
 class [[nodiscard("a run that nobody holds ends at once: take its items")]] run {
  public:
@@ -118,9 +123,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     state_->end();
   }
 
-  // Awaits the next item; empty at the end. Rethrows the run's failure, a stage_error, once all
-  // items before it have been taken; after that the run is at its end. Throws error(stopped) when
-  // the run or the awaiting coroutine has been asked to stop.
+  // Awaits the next item. Returns nothing at the end of the run. If the run has failed, delivers
+  // the items before the failure, then rethrows the failure (a stage_error if a stage failed), then
+  // returns nothing. Throws error(stopped) if the run or the awaiting coroutine is asked to stop.
   task<std::optional<T>> next() {
     detail::alone taking(taken_);
     if (ended_) co_return std::nullopt;
@@ -155,15 +160,16 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     co_return item;
   }
 
-  // The same, but throws error(timed_out) when after `limit` no item is ready, nor the run at its
-  // end, with all functions that it has called. The run goes on: its next item may be awaited
-  // again. Needs a runtime.
+  // Like next(), but throws error(timed_out) if after `limit` no item is ready and the run has not
+  // ended, with all functions that it called. The run continues and loses no item: the caller may
+  // await the next item again. Requires a runtime.
   task<std::optional<T>> next(std::chrono::nanoseconds limit) {
     co_await with_timeout(limit, look_ahead(), "wait for an item of a run");
     co_return co_await next();
   }
 
-  // The same for an ordinary thread, which they block. A limit holds also where functions keep all
+  // Like next(), but block an ordinary thread. Throw error(wrong_thread) on a thread of a runtime,
+  // and error(ENOMEM) instead of std::bad_alloc. The limit applies even if functions occupy all
   // threads of the CPU pool.
   std::optional<T> wait_next() try { return sync_wait(next()); } catch (const std::bad_alloc&) {
     detail::run_state::lacks_memory_to_take();
@@ -175,35 +181,40 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     detail::run_state::lacks_memory_to_take();
   }
 
-  // For `for (auto& item : run)` in an ordinary thread. The item is valid until the next one.
+  // For `for (auto& item : run)` in an ordinary thread. An item is valid until the iterator is
+  // incremented.
   iterator begin() { return iterator(*this); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
-  // Asks the run to stop. What was ready may still be taken; then next() throws error(stopped).
-  // Any thread.
+  // Asks the run to stop and returns at once. Items that are ready can still be taken; then next()
+  // throws error(stopped). Any thread.
   void stop() noexcept {
     state_->failures().tell_no_more();
     children_.stop();
   }
 
-  // What has been taken so far, to go on from in another run; see state.hpp. Items that are ready
-  // but have not been taken belong to the rest. Throws error(invalid_argument) with the reason if a
-  // stage makes it impossible to tell exactly. Waits until the run has opened its stages; in a
-  // coroutine of a runtime, which must not wait, it throws until then. Any thread, at any time.
+  // The state of the run (a checkpoint), from which another run resumes; see state.hpp. It records
+  // the items that the consumer has taken. Items that are ready but not taken are delivered by
+  // the run that resumes. Any thread, at any time.
+  //
+  // Blocks until the run has opened its stages. A thread of a runtime must not block: there,
+  // state() throws error(invalid_argument) until then. Throws error(invalid_argument) with the
+  // reason if a stage makes an exact state impossible.
   lade::state state() const { return state_->state(); }
 
-  // Any thread, at any time.
+  // The counters of all stages up to now. Any thread, at any time.
   run_statistics statistics() const { return state_->statistics(); }
 
-  // What the stages whose concurrency is automatic work with at present, from the source on; and
-  // that they shall stay with the best that has been found. Any thread, at any time.
+  // settings() returns the current settings of the stages with automatic concurrency, from the
+  // source on. freeze() ends the tuning: those stages keep the best settings found so far. Any
+  // thread, at any time.
   std::vector<stage_setting> settings() const { return state_->tuned().settings(); }
   void freeze() { state_->tuned().freeze(); }
 
-  // Which epoch it is.
+  // The number of the epoch.
   std::uint64_t epoch() const noexcept { return state_->epoch(); }
 
-  // The items that have failed, the last thousand of them. Any thread, at any time.
+  // The last thousand items that failed. Any thread, at any time.
   std::vector<failure_record> failures() const { return state_->failures().records(); }
 
  private:
@@ -211,7 +222,19 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   friend run<std::uint64_t> detail::start_trial(runtime& where, const pipeline<std::uint64_t>& what,
                                                 detail::profiler& profiling);
 
-  // Begins to work when the input of the run before is over.
+  // How the coroutine fill() and the consumer work together:
+  // - fill(), the first of `children_`, opens the stages on the CPU pool. It pushes the items of
+  //   the last stage into `items_` and suspends while `items_` is full.
+  // - The consumer pops items. Only the one that holds `taken_` uses `in_hand_`, `ended_` and
+  //   `consumer_`.
+  // - However fill() ends, `closer` closes `items_`. The channel closes and parks consumers under
+  //   one mutex, so a consumer sees that it is closed or is resumed by close().
+  // - A consumer that pops nothing joins `children_`, and then knows whether a child has failed.
+  // - The destructor ends the members in reverse order: the watchdog's entry, then `children_`,
+  //   which stops all children and waits for them, then all that children use.
+  //
+  // `before`: the run of the previous epoch, or null. This run starts when all input of `before`
+  // has been consumed.
   run(runtime& where, const pipeline<T>& what, const run_options& options,
       std::shared_ptr<detail::run_state> before, detail::profiler* profiling = nullptr)
       : use_(where),
@@ -226,8 +249,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     children_.start(fill(pipeline_, state_, items_, std::move(before)));
   }
 
-  // An item that waits for the consumer. A class around it because items may be aggregates, which
-  // GCC 12 does not let a channel carry.
+  // An item that is ready for the consumer. It is a class with a constructor because GCC 12 cannot
+  // push an aggregate into a channel.
   class ready {
    public:
     ready(T&& next, lineage positions) : item(std::move(next)), origin(std::move(positions)) {}
@@ -261,7 +284,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     detail::run_state& state_;
   };
 
-  // Waits until next() need not.
+  // Waits until next() can return without suspending: until an item is in `in_hand_`, or the run
+  // has ended.
   task<> look_ahead() {
     detail::alone taking(taken_);
     if (in_hand_ || ended_) co_return;
@@ -275,15 +299,15 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     co_await children_.ended();
   }
 
-  // Rethrows what the run has ended with. Not a coroutine, which would take memory.
+  // Rethrows the failure of the run, if any. A plain function, because a coroutine would allocate.
   void children_ended(const std::exception_ptr& failure) {
     state_->children_ended();
     state_->arrows().finish();
     if (failure) std::rethrow_exception(failure);
   }
 
-  // Pulls the items and has them ready for the consumer; one for which there may not be the memory
-  // only when the consumer waits for it.
+  // Pulls items from the last stage into `items`. While memory is short, it pulls the next item
+  // only when the consumer waits for it: that item may exceed the budget.
   static task<> fill(const pipeline<T>& what, std::shared_ptr<detail::run_state> state,
                      channel<ready>& items, std::shared_ptr<detail::run_state> before) {
     closer at_the_end(items, *state);
@@ -310,7 +334,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       if (state->progress().is_taken(source.origin())) continue;
       {
         ready next(std::move(*item), source.origin());
-        state->wanted()->await(detail::demand::none);  // the consumer has it before it is resumed
+        state->wanted()->await(detail::demand::none);  // before the push hands the item over
         detail::stopwatch waiting(state->sink.output_wait);
         co_await items.push(std::move(next));
       }
@@ -325,12 +349,12 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   const pipeline<T> pipeline_;  // owns the closures whose coroutines are children
   std::shared_ptr<detail::run_state> state_;
   channel<ready> items_;
-  std::optional<ready> in_hand_;  // that a wait with a limit has ended with
+  std::optional<ready> in_hand_;  // item that look_ahead() has popped
   detail::consumer_trace consumer_;
   bool ended_ = false;
-  std::atomic<bool> taken_ = false;  // somebody takes an item
+  std::atomic<bool> taken_ = false;  // whether a consumer is taking an item
   children_watch after_children_{*state_};
-  scope children_;  // ends before what its children use
+  scope children_;  // declared after all members that its children use
   std::optional<detail::run_watch> watch_;
 };
 
@@ -346,7 +370,7 @@ class run<T>::iterator {
   T& operator*() const noexcept { return *item_; }
   T* operator->() const noexcept { return &*item_; }
   iterator& operator++() {
-    item_.reset();  // gives its memory back before the next is waited for
+    item_.reset();  // frees its memory before the wait for the next item
     item_ = run_->wait_next();
     return *this;
   }

@@ -1,4 +1,4 @@
-// How one pass over a pipeline is made.
+// The options of a run: one pass over a pipeline.
 
 #pragma once
 
@@ -23,32 +23,36 @@ struct run_report;
 
 // Periodic reports of a run's statistics; see run_report in stats.hpp.
 struct report_options {
-  std::chrono::nanoseconds every = std::chrono::seconds(10);  // more than 0
+  std::chrono::nanoseconds every = std::chrono::seconds(10);  // interval, more than 0
 
-  // Called every so often, and once at the end of the run with what is left; by one thread at a
-  // time, of the CPU pool. What it throws ends the run.
+  // Called after each interval, and once at the end of the run for the rest. Called on the CPU
+  // pool, by one thread at a time. An exception ends the run. No reports if not given.
   std::function<void(const run_report&)> to = {};
 
-  // Reads process.pss_bytes too, which takes milliseconds for every gigabyte; see process.hpp.
+  // Whether to read process.pss_bytes too, which takes milliseconds per gigabyte; see process.hpp.
   bool pss = false;
 };
 
-// When a run is reported to hang, and to whom. Off unless `after` is given: only the program knows
+// Reports of a run that hangs (stalls). Off unless `after` is given, because only the program knows
 // how long a source or a function may take.
 struct stall_options {
-  // How long the consumer waits for one item; 0 or more. It is noticed at most a quarter later.
+  // How long the consumer must wait for one item until the run counts as stalled; 0: never. The
+  // watchdog notices a stall at most a quarter of `after` late.
   std::chrono::nanoseconds after{};
 
-  // Called once for every stall, with the counters of all stages and with what each of their items
-  // waits for; and, whatever `after` is, once for every stage that blocks a reactor for more than
-  // 50 ms, with what it was doing. Called on the thread of a watchdog, since those of the pool and
-  // of the reactors may be what hangs; of what is noticed last, on the thread that destroys the
-  // run. What it throws ends the run. Standard error if not given.
+  // Receives the reports as text. If not given, they are written to standard error.
+  // - Once per stall: the counters of all stages, and what each of their items waits for.
+  // - Once per stage that blocks a reactor for more than 50 ms, whatever `after` is: what the stage
+  //   was doing.
+  //
+  // Called on the thread of the watchdog, because the threads of the pool and of the reactors may
+  // be the ones that hang. The last reports may be made on the thread that destroys the run. An
+  // exception ends the run.
   std::function<void(const std::string&)> to = {};
 };
 
-// The hook objects of a run, in the order of entering: `&one` or `{&first, &second}`. Null pointers
-// are left out.
+// The hook objects of a run, in the order in which they are entered: `&one` or `{&first, &second}`.
+// Null pointers are ignored. Does not own the hooks.
 class hook_list {
  public:
   hook_list() = default;
@@ -66,74 +70,84 @@ class hook_list {
   std::vector<run_hooks*> all_;
 };
 
-// What functions here refer to, `trace` and `hooks` must outlive the run, which nothing checks: the
-// last calls are made while the run ends.
+// The options of a run.
 //
-// With GCC 12, not to be written in braces inside of a co_await expression: it holds more than
-// numbers.
+// `trace`, the hooks, and all objects that the functions here refer to must outlive the run: the
+// last calls are made while the run ends. Nothing checks this.
+//
+// With GCC 12, do not write these options in braces inside a co_await expression: they hold more
+// than numbers.
 struct run_options {
-  // Shuffles, draws and random transformations differ from epoch to epoch; 0 if not given. A second
-  // run of a pipeline that has them, without an epoch, is the first one again: on_warning says so,
-  // unless the pipeline is made anew for each run, or only draws by `seed` and that is another.
+  // The number of the epoch; 0 if not given. Shuffles, draws and random transformations differ from
+  // epoch to epoch. A second run of such a pipeline without an epoch repeats the first run. The
+  // repetition is reported to on_warning, with two exceptions: the pipeline is constructed anew for
+  // each run, or its random choices depend only on `seed` and the seed differs.
   std::optional<std::uint64_t> epoch = {};
 
-  std::uint64_t seed = 0;  // of random transformations; a shuffle has a seed of its own
+  std::uint64_t seed = 0;  // seed of random transformations; a shuffle has its own seed
 
-  // Finished items that may wait for the consumer, beyond those inside of the stages: 1 to
-  // 1,048,576. Raise it where items are small and many: the run is then woken once for half of
-  // them.
+  // Capacity of the output queue: finished items that may wait for the consumer, in addition to the
+  // items inside the stages. 1 to 1,048,576. Raise it for many small items: when the queue is full,
+  // the run suspends until it is half empty.
   std::size_t ready = 2;
 
-  // What an earlier run had delivered: this one delivers the rest, with the epoch and the seed of
-  // the state instead of those above.
+  // The state of an earlier run (a checkpoint). This run delivers the items that the earlier run
+  // had not delivered. It uses the epoch and the seed of the state instead of those above.
   std::optional<lade::state> state = {};
 
-  // Goes on from a state though its sources now have another identity: the names of a listing or
-  // from_options::identity. Positions then stand for what the sources have there now.
+  // Whether to resume from a state although a source now has another identity: the names of a
+  // listing, or from_options::identity. The positions in the state then refer to the present items
+  // of the source.
   bool other_data = false;
 
-  // Fails at the start, with the reason, if run.state() would be refused; and when that turns out
-  // later, at the item where it does.
+  // Whether the run fails, with the reason, if run.state() would throw: at the start, or at the
+  // item from which on there is no exact state.
   bool require_state = false;
 
-  // What is to become of items that fail in stages that do not say it, how often those stages that
-  // can call again do so, and how many may fail in all stages together that have no budget of their
-  // own (see error_budget). Where there are retries, no map or filter works in place.
+  // Defaults for stages whose options do not set them; see failure.hpp:
+  // - `on_error`: what happens to an item that fails.
+  // - `retry`: how often a stage that can retry calls its function for one item. With retries, no
+  //   map or filter runs inline.
+  // - `error_budget`: how many items may fail in all stages together that have no own budget.
   lade::on_error on_error = lade::on_error::fail;
   lade::retry retry = {};
   lade::error_budget error_budget = {};
 
-  // Called for every item that fails, also for the one that ends the run, in the order of the
-  // failures: by one thread at a time, of the CPU pool, which it may block, and without a lock. It
-  // runs beside the consumer's loop; after the loop, run::failures() has the last of them. While a
-  // thousand failures wait for it, or for the failure log, stages begin no further item. The run
-  // ends after the last call. A run that is stopped or destroyed calls it no more: those that still
-  // wait are in the statistics and the log. What it throws stops the run and is rethrown to the
-  // consumer.
+  // Called for every item that fails, including the item that ends the run, in the order of the
+  // failures.
+  // - Thread: the CPU pool, one call at a time, without a lock. Runs concurrently with the
+  //   consumer; after the consumer's loop, run::failures() returns the last failures.
+  // - Blocking: allowed. While a thousand failures wait for this function or for the failure log,
+  //   stages start no further item. The run ends after the last call.
+  // - Errors: an exception stops the run and is rethrown to the consumer.
+  //
+  // After a run is stopped or destroyed, the function is not called for the failures that still
+  // wait. They are in the statistics and in the log.
   std::function<void(const failure_record&)> on_failure = {};
 
-  // Called with one sentence for what is no failure but most likely a mistake of the program.
-  // Called on a thread of the CPU pool; what it throws ends the run. If not given, the sentence is
-  // written to standard error.
+  // Called with one sentence about a likely mistake of the program that is not a failure. Called on
+  // a thread of the CPU pool. An exception ends the run. If not given, the sentence is written to
+  // standard error.
   std::function<void(const std::string&)> on_warning = {};
 
   // Reports of the run's statistics: of each interval, and of the whole run so far.
   report_options report = {};
 
-  // Reports of a run that hangs: which stages and items wait, and for what.
+  // Reports of a run that hangs: which stages and items wait, and what they wait for.
   stall_options stall = {};
 
-  // Bounds for stages whose concurrency is automatic.
+  // Limits for stages with automatic concurrency.
   tune_options tune = {};
 
-  // Where every item's way through the stages is recorded; see trace.hpp.
+  // Records the path of every item through the stages; see trace.hpp.
   lade::trace* trace = nullptr;
 
   // Called around stages and their calls for items; see hooks.hpp.
   hook_list hooks = {};
 
-  // A file to which a line of JSON is added for every item that fails, before on_failure is called
-  // for it. The run throws if it cannot be opened, and ends if it cannot be written.
+  // The path of a file. For every item that fails, the run appends one line of JSON before it calls
+  // on_failure. The run's constructor throws if the file cannot be opened. A failed write ends the
+  // run.
   std::string failure_log = {};
 };
 

@@ -1,4 +1,4 @@
-// The threads that everything runs on.
+// The runtime: the threads and the memory budget of all runs.
 
 #pragma once
 
@@ -36,46 +36,51 @@ class runtime_use;
 }  // namespace detail
 
 struct runtime_options {
-  unsigned threads = 0;  // of the CPU pool, up to 65,536; 0: one for each available CPU
+  unsigned threads = 0;  // threads of the CPU pool, up to 65,536; 0: one per available CPU
 
-  // io_uring, the fallback, or what the kernel allows. The environment variable LADE_REACTOR
-  // ("io_uring" or "fallback") decides where this says automatic.
+  // io_uring, the fallback, or automatic: the environment variable LADE_REACTOR ("io_uring" or
+  // "fallback") decides; if it is not set, io_uring if the kernel allows it.
   reactor_kind reactor = reactor_kind::automatic;
 
-  // Reactor threads, up to 1,024. Tasks of a stage are assigned to them in turn. 0: as many as
-  // reading needs. There is one at first, and one more whenever one uses most of a CPU, until there
-  // are as many as available CPUs (at most 16).
+  // Number of reactor threads, up to 1,024. The tasks of a stage are assigned to them in turn. 0:
+  // as many as reading needs. The runtime then starts with one reactor. It adds one whenever a
+  // reactor uses most of a CPU, up to the number of available CPUs, at most 16.
   unsigned reactors = 0;
 
-  // The budget of all runs together, in bytes: what their buffers and batches may hold, those that
-  // the consumer has not let go of included. Where it is reached, reads and whatever else asks for
-  // memory wait until some comes back, but for the item that a run waits for, which goes beyond the
-  // budget: a run goes on with one item at a time rather than not at all. Any budget is valid.
+  // The memory budget of all runs together, in bytes: for their buffers and batches, including
+  // those that the consumer still holds. While the budget is exhausted, reads and other allocations
+  // wait until memory is freed. Only the item that the consumer of a run waits for may exceed the
+  // budget. So a run always makes progress, one item at a time if need be. Any value is valid.
   std::size_t memory_bytes = std::size_t{1} << 30;
 
-  // Where that memory comes from; null: host_memory(). The CPU must be able to write it. See
-  // memory_resource.hpp for how long it must live.
+  // The allocator of that memory; null: host_memory(). The CPU must be able to write the memory.
+  // For the lifetime see memory_resource.hpp.
   memory_resource* memory = nullptr;
 };
 
-// Owns a reactor thread (or several), which waits for the operating system, and a pool of threads,
-// which compute. A program needs one runtime; several are independent of each other. Runs and tasks
-// on a runtime must end before it, and it must not be destroyed on one of its own threads: else its
-// destructor ends the process. After a fork, only the parent may use it.
+// Owns the threads and the memory budget of runs: one or more reactor threads, which wait for the
+// operating system, and a CPU pool of threads, which compute. A program needs one runtime. Several
+// runtimes are independent of each other.
+//
+// Lifetime: all runs and tasks on a runtime must end before the runtime is destroyed. A runtime
+// must not be destroyed on one of its own threads. Otherwise the destructor ends the process. After
+// a fork, only the parent may use the runtime.
 class runtime {
  public:
-  // Throws error(invalid_argument) for an unknown LADE_REACTOR, and that names the option for one
-  // that cannot work, such as `memory` of a GPU, or the kernel's reason when io_uring is demanded
-  // and refused.
+  // Starts the threads. Throws error(invalid_argument) for an unknown LADE_REACTOR, or for an
+  // invalid option, which it names, such as `memory` of a GPU. Throws the kernel's error if
+  // io_uring is demanded and refused.
   explicit runtime(const runtime_options& options = {});
   ~runtime();
 
   thread_pool& pool() noexcept { return *pool_; }
 
-  // The reactor that this thread belongs to; on other threads, one after the other.
+  // The reactor of the calling thread. On all other threads, each call returns the next reactor in
+  // turn.
   detail::reactor& reactor() noexcept;
 
-  // The reactor for one of many tasks: another one, perhaps, when there are more reactors.
+  // The reactor for task `number` of a stage. The result may change when the runtime adds a
+  // reactor.
   detail::reactor& reactor(std::size_t number) noexcept {
     return *reactors_[number % reactor_count()];
   }
@@ -83,25 +88,25 @@ class runtime {
   buffer_pool& memory() noexcept { return memory_; }
   detail::watchdog& watchdog() noexcept { return *watchdog_; }
 
-  // The service of class S, made as S(runtime) when it is first asked for, for a module that keeps
-  // something for each runtime, such as handles of a library or a list of waits. Services are
-  // destroyed in reverse order at the end of the runtime, while its threads still run. The
-  // constructor of a service must not ask for another one. Any thread. Throws what the constructor
-  // throws.
+  // The service of class S, constructed as S(runtime) by the first call. For a module that keeps an
+  // object per runtime, such as handles of a library or a list of waits. The runtime owns its
+  // services and destroys them in reverse order at its end, while its threads still run. The
+  // constructor of a service must not request another service. Any thread. Throws the exceptions of
+  // the constructor.
   template <class S>
   S& service() {
     auto make = [](runtime& where) -> std::shared_ptr<void> { return std::make_shared<S>(where); };
     return *static_cast<S*>(find_service(&service_kind<S>, make));
   }
 
-  // What was found and chosen, in a line: "2 threads, io_uring (Linux 6.18, ...)".
+  // The threads and the reactor in use, in one line: "2 threads, io_uring (Linux 6.18, ...)".
   std::string describe() const;
 
-  // Begins a pass over a pipeline, for a loop in an ordinary thread:
+  // Starts a run, one pass over a pipeline, for a loop in an ordinary thread:
   //
   //   for (auto& batch : runtime.run(batches, {.epoch = epoch})) train(batch);
   //
-  // See run.hpp, which must be included.
+  // The program must include run.hpp; see there.
   template <class T>
   lade::run<T> run(const pipeline<T>& what, const run_options& options = {});
 
@@ -117,7 +122,7 @@ class runtime {
   };
 
   template <class S>
-  static inline char service_kind = 0;  // its address tells classes apart
+  static inline char service_kind = 0;  // its address identifies the class S
 
   void* find_service(const void* kind, std::shared_ptr<void> (*make)(runtime&));
   void end_services();
@@ -131,14 +136,19 @@ class runtime {
 
   buffer_pool memory_;
   reactor_kind kind_;
+  // Reactors are added while others are in use. One thread at a time adds one: the constructor, or
+  // a busy reactor that has locked growing_. It fills the next slot of reactors_, then stores
+  // reactor_count_ (release). Readers load reactor_count_ (acquire) and use only the slots below.
+  // The vector is never resized after the constructor. The destructor sets ending_ under growing_,
+  // so that no reactor is added after that, and then stops all threads.
   std::mutex growing_;
   bool ending_ = false;                                     // guarded by growing_
-  std::vector<std::unique_ptr<detail::reactor>> reactors_;  // as many as there may be, some null
-  std::atomic<std::size_t> reactor_count_ = 0;              // those that are not
+  std::vector<std::unique_ptr<detail::reactor>> reactors_;  // one slot per possible reactor
+  std::atomic<std::size_t> reactor_count_ = 0;              // slots in use
   std::atomic<std::size_t> next_reactor_ = 0;
   std::unique_ptr<thread_pool> pool_;
   std::unique_ptr<detail::watchdog> watchdog_;
-  std::atomic<std::size_t> uses_ = 0;  // that have not ended
+  std::atomic<std::size_t> uses_ = 0;  // live objects of runtime_use
   std::mutex making_service_;
   std::vector<kept_service> services_;  // guarded by making_service_
   int process_;
@@ -146,7 +156,8 @@ class runtime {
 
 namespace detail {
 
-// Counts who needs a runtime to live.
+// Counts as a user of a runtime while it lives. A runtime that is destroyed while it has users ends
+// the process.
 class runtime_use {
  public:
   explicit runtime_use(runtime& used) noexcept : used_(used) { used_.uses_.fetch_add(1); }
@@ -176,9 +187,9 @@ T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token sto
 
 }  // namespace detail
 
-// Runs a task on the runtime's CPU pool and blocks until it has finished. `stop` is what the task
-// and all that it awaits are asked to stop by. Throws what the task throws, and
-// error(wrong_thread) on a thread that belongs to a runtime.
+// Runs a task on the runtime's CPU pool and blocks until the task has finished. Returns its result.
+// A stop requested through `stop` reaches the task and everything that it awaits. Throws the
+// exceptions of the task, and error(wrong_thread) on a thread that belongs to a runtime.
 template <class T>
 T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
   return detail::sync_wait_on(where.pool(), where, std::move(work), std::move(stop));

@@ -1,4 +1,4 @@
-// shard: each rank's part of the items.
+// shard: yields one rank's part of the items.
 
 #pragma once
 
@@ -16,21 +16,24 @@
 namespace lade {
 
 struct shard_options {
-  std::uint64_t rank = 0;
-  std::uint64_t world = 1;
+  std::uint64_t rank = 0;   // less than `world`
+  std::uint64_t world = 1;  // number of ranks
   lade::remainder remainder = lade::remainder::drop;
 };
 
-// The rank and world size of this process as its launcher says: torchrun (RANK, WORLD_SIZE), Open
-// MPI (OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE) or Slurm's srun (SLURM_PROCID,
-// SLURM_STEP_NUM_TASKS), the first of which both are set; rank 0 of 1 without any. Throws
-// error(invalid_argument) naming a variable that makes no sense, and one of torchrun or Open MPI
-// that is missing beside the other.
+// The rank and the world size of this process, from the environment variables of its launcher. Uses
+// the first pair of which both are set:
+// - torchrun: RANK, WORLD_SIZE.
+// - Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE.
+// - Slurm's srun: SLURM_PROCID, SLURM_STEP_NUM_TASKS.
+//
+// Without a pair, returns rank 0 of 1. Throws error(invalid_argument) if a value is invalid, or if,
+// without a pair, one variable of torchrun or Open MPI is set. The error names the variable.
 shard_options rank_from_environment();
 
 namespace detail {
 
-// What a stage says that shards a stream.
+// The facts of a stage that shards a stream.
 node_facts shard_facts(node_ptr in, const shard_step& step);
 
 }  // namespace detail
@@ -54,27 +57,28 @@ class shard_stage {
   template <class T>
   static async_generator<T> every_world_th(async_generator<T> in, shard_options options);
 
-  // Throws error(invalid_argument) if items must be copied to make the shards even.
+  // For items that cannot be copied: throws error(invalid_argument) if the options pad or wrap.
   void require_no_copies() const;
 
   shard_options options_;
 };
 
-// Keeps every world-th item, beginning with the rank-th. All ranks get the same number of items;
-// where these do not divide evenly, `remainder` says how. With remainder::keep ranks may differ
-// by one item: a loop that exchanges gradients in every step then has to agree on the last step.
-// Of a stream, all ranks must see the same items; items are then copied to pad or wrap.
-// Throws error(invalid_argument) if rank is not below world, or if items would have to be copied
-// and cannot be.
+// Yields every world-th item, starting with item number `rank`. All ranks yield the same number of
+// items; `remainder` says how. The exception is remainder::keep: ranks may differ by one item, so a
+// loop that exchanges gradients in every step must agree on the last step.
+//
+// All ranks must see the same items. To pad or wrap a stream, the stage copies items. Throws
+// error(invalid_argument) if `rank` is not less than `world`, or if items must be copied and cannot
+// be.
 inline shard_stage shard(const shard_options& options) { return shard_stage(options); }
 
 template <class T>
 async_generator<T> shard_stage::every_world_th(async_generator<T> in, shard_options options) {
   using held = detail::held_item<T>;
-  std::vector<held> first;   // of the stream, for wrap
-  std::optional<held> mine;  // of the present round of `world` items
-  std::optional<held> last;  // for pad
-  std::uint64_t seen = 0;    // of the present round
+  std::vector<held> first;   // copies of the first `world` items, for wrap
+  std::optional<held> mine;  // this rank's item of the current round of `world` items
+  std::optional<held> last;  // copy of the last item, for pad
+  std::uint64_t seen = 0;    // items seen in the current round
   while (auto item = co_await in.next().apart()) {
     if constexpr (std::copyable<T>) {
       if (options.remainder == remainder::wrap && first.size() < options.world)

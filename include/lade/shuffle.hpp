@@ -1,4 +1,4 @@
-// shuffle: another order in every epoch.
+// shuffle: a random order, different in every epoch.
 
 #pragma once
 
@@ -23,20 +23,21 @@ namespace lade {
 struct shuffle_options {
   std::uint64_t seed = 0;
 
-  // For items that come one by one: how many are held to choose the next one from; 1 to
-  // 1,073,741,824.
+  // The number of items held, from which the next one is chosen: 1 to 1,073,741,824. Not used if
+  // the items are reached by index.
   std::size_t window = 1024;
 };
 
 namespace detail {
 
-// The order in which a window shuffle gives its items, which are numbered as they are taken.
+// The order in which a window shuffle yields its items. An item's number counts the items consumed
+// before it. The class holds only numbers; shuffle_stage holds the items in the same slots.
 class window_order {
  public:
-  // Which item is given next: its slot, into which the last slot's then moves.
+  // The choice of the next item to yield. The item of the last slot then moves into `slot`.
   struct choice {
-    std::uint64_t step;
-    std::uint64_t number;
+    std::uint64_t step;    // number of the choice
+    std::uint64_t number;  // number of the item
     std::size_t slot;
   };
 
@@ -47,15 +48,15 @@ class window_order {
   void add() { slots_.push_back(taken_++); }
   choice pick();
 
-  // Makes the choices up to the last that has been delivered. Returns those of them whose items
-  // have not been.
+  // Repeats the choices of an earlier run, up to the last one whose item was delivered. Returns
+  // those choices whose items were not delivered.
   std::vector<choice> replay(const state::choices& before);
 
-  // The numbers of all items that had been taken and not delivered: of these choices and in the
-  // window, ascending.
+  // The numbers of all items that were consumed but not delivered, ascending: the items of the
+  // choices `picked`, and the items in the window.
   std::vector<std::uint64_t> undelivered(const std::vector<choice>& picked) const;
 
-  // Keeps the items in the window for which `is_there(number)`.
+  // Removes the items for which `is_there(number)` is false from the window.
   template <class F>
   void keep(F is_there) {
     std::erase_if(slots_, [&](auto number) { return !is_there(number); });
@@ -64,7 +65,7 @@ class window_order {
  private:
   random draw_;
   std::size_t window_;
-  std::vector<std::uint64_t> slots_;  // numbers
+  std::vector<std::uint64_t> slots_;  // numbers of the items in the window
   std::uint64_t taken_ = 0;
   std::uint64_t steps_ = 0;
 };
@@ -105,21 +106,25 @@ class shuffle_stage {
   shuffle_options options_;
 };
 
-// Gives the items in random order, which depends on the seed and the run's epoch. Items reached by
-// index (lists, file listings) are permuted as a whole, in constant memory; of items that come
-// one by one, each is chosen from a window of the next ones. A run that resumes from a state makes
-// the same choices, unless the state is the merged one of several ranks: then windows start empty.
-// The state lists the items that were in the window, in about 20 bytes for each.
-// Throws error(invalid_argument) for a window that cannot work.
+// Yields the items in random order. The order depends on the seed and on the run's epoch.
+//
+// Items that are reached by index (lists, file listings) are permuted as a whole, in constant
+// memory. Each item of a stream is chosen from a window of the next ones.
+//
+// A run that resumes from a state makes the same choices. The exception is a state merged from
+// several ranks: windows then start empty. The state lists the items in the window, in about 20
+// bytes each.
+//
+// Throws error(invalid_argument) if the window is invalid.
 inline shuffle_stage shuffle(const shuffle_options& options = {}) { return shuffle_stage(options); }
 
 template <class T>
 async_generator<T> shuffle_stage::from_window(async_generator<T> in, detail::window_order order,
                                               detail::choice_log made) {
-  std::vector<held<T>> items;  // in the slots of the window
+  std::vector<held<T>> items;  // items in the slots of the window
   std::exception_ptr failure;
   auto before = order.replay(made.before());
-  std::map<std::uint64_t, held<T>> again;  // what had been taken and not delivered, by number
+  std::map<std::uint64_t, held<T>> again;  // items consumed but not delivered before, by number
   for (auto number : order.undelivered(before)) {
     auto* item = co_await in.next().apart().deferring(failure);
     if (!item) break;

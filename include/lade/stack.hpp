@@ -1,4 +1,4 @@
-// stack: batches of samples whose fields have one size as tensors.
+// stack: makes tensors of the fields of batched samples that all have one size.
 
 #pragma once
 
@@ -17,21 +17,21 @@
 namespace lade {
 
 struct stack_options {
-  // The fields that become tensors, separated by commas: "x, y". Must be given. A sample's label is
-  // no field: the labels of a batch are in sample_batch::labels().
+  // The fields that become tensors, separated by commas: "x, y". Must be given. The label of a
+  // sample is not a field: sample_batch::labels() returns the labels of a batch.
   std::string_view fields = {};
 
-  // How many batches are worked on at a time: 1 to 1,048,576; `automatic`: as many as the run may
-  // use CPUs for its automatic stages, all together (see autotune.hpp).
+  // The number of batches in flight: 1 to 1,048,576. `automatic`: all automatic stages of the run
+  // together use as many CPUs as the run may use for them; see autotune.hpp.
   unsigned concurrency = 1;
 
-  // Where that is done, if not on the CPU pool of the runtime. Must outlive the runs.
+  // The pool that stacks; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What becomes of batches that cannot be stacked; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to batches that cannot be stacked; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // that of the run if not given
   lade::error_budget error_budget = {};
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // name in statistics and errors
 };
 
 class stack_stage {
@@ -46,18 +46,23 @@ class stack_stage {
   std::vector<std::string> fields_;
 };
 
-// Makes tensors of the fields of batched samples: arrays of an .npz, features of a TFRecord.
+// Makes tensors of the fields of batched samples, such as arrays of an .npz or features of a
+// TFRecord:
 //
 //   lade::from(lade::io::shards("train-{000..127}.tar")) | lade::flat_map(lade::io::read_tar) |
 //       lade::map(arrays_of_sample) | lade::batch(256) | lade::stack({.fields = "x,y"})
 //
 //   batch["x"], batch["y"]
 //
-// An integer becomes i64 [size()], a number f64 [size()], a tensor [size(), ...]. Of strided
-// tensors the elements are put in order. A batch fails if it is empty, or if a sample lacks a field
-// or has one of another type or shape than the first. Sequences of different lengths are for `pad`;
-// what has yet to be decoded is for `batch_into`, which copies nothing. Works on the CPU pool, in
-// the memory of the run. Throws error(invalid_argument) if no fields are given.
+// An integer becomes i64 [size()], a number f64 [size()], a tensor [size(), ...]. Strided tensors
+// are copied in the order of their indices. For sequences of different lengths use `pad`. For
+// contents that are not decoded yet use `batch_into`, which copies nothing.
+//
+// Thread: the CPU pool, or the pool of the options. The tensors are in the memory of the run.
+//
+// Errors: a batch fails if it is empty or if a sample lacks a field. It also fails if the type or
+// the shape of a field differs from that of the first sample. stack() throws
+// error(invalid_argument) if no fields are given or if an option is invalid.
 inline stack_stage stack(const stack_options& options) { return stack_stage(options); }
 
 }  // namespace lade

@@ -1,5 +1,5 @@
-// Functions of map that take several items at a time. For writers of batch_into, see
-// waiting_samples in batch.hpp.
+// waiting_items: for functions of map that take several items at a time. For writers of batch_into,
+// see waiting_samples in batch.hpp.
 
 #pragma once
 
@@ -19,23 +19,26 @@ namespace lade {
 
 namespace detail {
 
-// The items in the slots of a stage.
+// The input and the output of one slot of a stage.
 template <class In, class Out>
 struct slot_values {
   std::optional<In> in;
-  std::optional<Out> out;  // stays empty when the item is dropped
+  std::optional<Out> out;  // empty if the item is dropped
 };
 
-// One call of a function that takes several items, as the stage sees it: by the numbers of slots.
+// The stage's interface to one call of a function that takes several items. It identifies items by
+// the numbers of their slots.
 class several_call {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  // A slot whose item the function has not seen; `none` if none waits, or none should be begun now.
+  // Takes a waiting item and returns its slot. Returns `none` if no item waits, or if the function
+  // should start no further item now.
   virtual std::size_t take() = 0;
   virtual random draw(std::size_t slot) const = 0;
 
-  // Each ends the item: its result is in the slot, or there is none; it has failed.
+  // Each ends the item. finish(): the result is in the slot, or the item is dropped if the slot has
+  // none. fail(): the item has failed.
   virtual void finish(std::size_t slot) noexcept = 0;
   virtual void fail(std::size_t slot, const std::exception_ptr& why) noexcept = 0;
 
@@ -48,9 +51,9 @@ class several_call {
 template <class In, class Out>
 class waiting_items;
 
-// An item that a function has taken from its waiting_items. It is ended by one call of give, drop
-// or fail, on the thread of the function and before the function returns; a second one throws
-// error(invalid_argument).
+// An item that a function has taken from its waiting_items. The function ends the item by exactly
+// one call of give, drop or fail: on its own thread and before it returns. After that, every use of
+// the taken_item throws error(invalid_argument).
 template <class In, class Out>
 class taken_item {
  public:
@@ -62,24 +65,25 @@ class taken_item {
     return *this;
   }
 
-  // The item, which may be moved from. It is gone when it has been ended.
+  // The item, valid until it is ended. The function may move from it.
   In& operator*() const { return *open().slots_[slot_].in; }
   In* operator->() const { return std::addressof(**this); }
 
-  // The random numbers of this item: those that the function would get for it alone.
+  // The random numbers of this item: the same as in a call for this item alone.
   random draw() const { return open().call_.draw(slot_); }
 
-  // The result, which goes on at once: others that were taken are not waited for.
+  // Ends the item with its result. The result is passed on at once, without waiting for other items
+  // of the call.
   void give(Out result) {
     open().slots_[slot_].out.emplace(std::move(result));
     end().call_.finish(slot_);
   }
 
-  // There is no result, and that is no failure.
+  // Ends the item without a result. That is not a failure.
   void drop() { end().call_.finish(slot_); }
 
-  // As if the function had thrown `why` for this item alone: it is retried, skipped or ends the
-  // run as the stage's options say.
+  // Ends the item as failed, as if the function had thrown `why` in a call for this item alone. The
+  // options of the stage decide: the item is retried, substituted or skipped, or ends the run.
   void fail(const std::exception_ptr& why) { end().call_.fail(slot_, why); }
 
  private:
@@ -101,8 +105,8 @@ class taken_item {
   std::size_t slot_;
 };
 
-// The items that wait for a function that takes several at a time: decoding two images in one loop,
-// one request for many keys, one call of a model. Such a function has two forms:
+// The items that wait for a function that takes several at a time: to decode two images in one
+// loop, to send one request for many keys, to call a model once. Such a function has two forms:
 //
 //   struct answer {
 //     std::string operator()(const std::string& question) const;  // one item, as for any map
@@ -117,16 +121,18 @@ class taken_item {
 //   };
 //
 // A worker of the stage calls the second form when it has an item. The first form is called for
-// items that are tried again, where the stage works in place (see map_options), and for a writer
-// that is one of several. Both must give the same. Nothing is waited for: items do not wait until
-// there are several, and next() does not wait.
+// items that are retried, and in a stage that runs inline (see map_options). It is also called for
+// a writer that is one of several. Both forms must return the same results.
 //
-// Order, lineage, statistics, hooks, limits of time, failures and substitutes are those of single
-// items. The time of an item is from its next() to its end, so it includes work on others.
+// Blocking: none. Items do not wait until there are several, and next() returns at once.
 //
-// items_at_a_time is a constant from 1 to 1,024; 1 is the same as no second form. Items that have
-// not been ended when the function returns fail, and so they do with what the function throws. No
-// taken_item may be used after that.
+// Order, lineage, statistics, hooks, time limits, failures and substitutes apply to each item as to
+// single items. The time of an item runs from its next() to its end, so it includes work on others.
+//
+// Errors: items that the function has not ended when it returns fail. If the function throws, they
+// fail with its exception. No taken_item may be used after the function has returned.
+//
+// items_at_a_time is a constant from 1 to 1,024; 1 has the same effect as no second form.
 template <class In, class Out>
 class waiting_items {
  public:
@@ -135,10 +141,14 @@ class waiting_items {
       : slots_(slots), call_(call) {}
   waiting_items(const waiting_items&) = delete;
 
-  // Another item: the first call in a function gives one, unless the item has failed before the
-  // function could see it. Nothing if no other waits, if the function has items_at_a_time that it
-  // has not ended, or if the thread should do something else now: the function then ends what it
-  // has and returns. It may ask again before.
+  // Takes another item. The first call in a function returns one, unless that item has failed
+  // before the function could see it. Returns nothing:
+  // - if no other item waits,
+  // - if the function has items_at_a_time items that it has not ended,
+  // - or if the thread should do other work now.
+  //
+  // The function then ends the items that it has taken and returns. Until it returns, it may call
+  // next() again.
   std::optional<taken_item<In, Out>> next() {
     const auto slot = call_.take();
     if (slot == detail::several_call::none) return std::nullopt;
@@ -154,20 +164,20 @@ class waiting_items {
 
 namespace detail {
 
-// Whether F has the form for several items beside that for one.
+// Whether F has the form for several items of waiting_items<In, Out>.
 template <class F, class In, class Out>
 concept takes_several = requires(F& function, waiting_items<In, Out>& waiting) {
   { F::items_at_a_time } -> std::convertible_to<unsigned>;
   function(waiting);
 };
 
-// Whether F says that it takes several.
+// Whether F has a constant items_at_a_time other than 1.
 template <class F>
 concept says_several = requires { requires F::items_at_a_time != 1; };
 
 constexpr unsigned most_at_a_time = 1024;
 
-// How many items a call of F takes, at most.
+// The maximum number of items that a call of F takes.
 template <class F, class In, class Out>
 constexpr unsigned items_at_a_time() {
   if constexpr (says_several<F>) {

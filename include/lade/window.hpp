@@ -17,7 +17,7 @@
 namespace lade {
 
 struct window_options {
-  // From the first item of a window to that of the next: 1 to 1,073,741,824.
+  // The number of items from the start of one window to the start of the next: 1 to 1,073,741,824.
   std::size_t step = 1;
 };
 
@@ -39,8 +39,8 @@ class window_stage {
  private:
   detail::node_facts facts(detail::node_ptr in) const;
 
-  // Windows that share no items. One is given when all items up to the next have been seen, so
-  // that the rest of a run always begins with a window.
+  // Yields windows that share no items. A window is yielded when all items before the next window
+  // have been consumed. So a run that resumes from a state always starts with a window.
   template <class T>
   static async_generator<std::vector<T>> apart(async_generator<T> in, window_stage self,
                                                detail::open_context run,
@@ -92,20 +92,24 @@ class window_stage {
     }
   }
 
-  // Throws error(invalid_argument) if items must be copied because windows overlap.
+  // For items that cannot be copied: throws error(invalid_argument) if windows overlap.
   void require_no_copies() const;
 
   std::size_t size_;
   std::size_t step_;
 };
 
-// Every `size` consecutive items as a std::vector: those from the first on, those from `step` items
-// later on, and so forth. A rest that does not fill a window is left out.
+// Yields windows: std::vectors of `size` consecutive items. The first window starts at the first
+// item, each further window `step` items later. Items at the end that do not fill a window are
+// dropped.
 //
-// Windows that overlap hold copies, and have no state: what is left of their items depends on the
-// windows before. With a step of `size` or more, an item is in one window or in none, and counts to
-// the window before if it is in none. Throws error(invalid_argument) for a size that is not from 1
-// to 1,073,741,824, for such a step, or if items would have to be copied and cannot be.
+// With a step below `size`, windows overlap. They hold copies of the items, and the run has no
+// state (no checkpoint), because an item belongs to several windows. With a step of `size` or more,
+// an item is in at most one window. For the state, an item in no window counts as part of the
+// window before.
+//
+// Throws error(invalid_argument) if `size` or `step` is not from 1 to 1,073,741,824, or if windows
+// overlap and the items cannot be copied.
 inline window_stage window(std::size_t size, const window_options& options = {}) {
   return {size, options};
 }
