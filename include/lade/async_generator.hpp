@@ -290,8 +290,8 @@ class async_generator<T>::next_awaiter : public detail::generator::next_awaiter 
 
   // Defers a failure, for stages that hold items back. If the generator throws, the await returns
   // null and stores the exception in `failure`; the caller rethrows it once it has yielded the
-  // items that it holds. Exception: if the awaiting coroutine is asked to stop, the await throws,
-  // since the items are no longer needed.
+  // items that it holds. If the awaiting coroutine is asked to stop, the await throws instead,
+  // since nobody needs those items any more.
   next_awaiter deferring(std::exception_ptr& failure) && noexcept {
     this->defer(failure);
     return *this;

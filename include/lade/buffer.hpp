@@ -1,4 +1,4 @@
-// buffer: shared bytes, such as contents of files, members of archives, or memory of tensors.
+// Shared bytes, such as contents of files, members of archives, or memory of tensors.
 
 #pragma once
 
@@ -28,7 +28,7 @@ class buffer {
   // Allocates uninitialised bytes, aligned to `alignment`.
   explicit buffer(std::size_t bytes);
 
-  // The same, allocated from a resource, which see memory_resource.hpp.
+  // The same, allocated from a resource; see memory_resource.hpp.
   buffer(std::size_t bytes, memory_resource& from);
 
   // Bytes in the memory of the device `where`. The buffer shares the ownership of `owner`.

@@ -1,4 +1,4 @@
-// buffer_pool: recycles the memory of buffers, and limits how much is in use.
+// Recycles the memory of buffers, and limits how much is in use.
 
 #pragma once
 
@@ -141,9 +141,10 @@ class memory_charge {
 // Charges the bytes for the awaiting coroutine. In a run it waits for them as for a buffer.
 task<memory_charge> charge(std::size_t bytes);
 
-// Functions that know the memory need of a call in advance. A stage awaits
-// `function.memory_needed(item)` bytes and then calls the function, which takes its buffers and
-// charges from them. An exception of memory_needed is ignored, since the call will throw too.
+// Functions that know the memory need of a call in advance. A stage waits for
+// `function.memory_needed(item)` bytes of the budget and then calls the function, which takes its
+// buffers and charges from them. An exception of memory_needed is ignored, since the call will
+// throw too.
 template <class F, class In>
 concept tells_memory = requires(const F& function, const In& item) {
   { function.memory_needed(item) } -> std::convertible_to<std::size_t>;

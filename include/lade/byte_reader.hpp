@@ -1,5 +1,5 @@
-// byte_reader and stream_reader: random and sequential access to bytes, whether they are in a file,
-// an object of a store, a member of an archive, or memory.
+// Random and sequential access to bytes, whether they are in a file, an object of a store, a member
+// of an archive, or memory.
 
 #pragma once
 
@@ -148,8 +148,8 @@ class stream_reader {
     return take(bytes);
   }
 
-  // Returns 1 to `most` bytes: those that the stream has ready. Waits if there are none. Empty at
-  // the end.
+  // Returns the bytes that the stream has ready, at most `most`. Waits until there is at least one.
+  // Empty at the end.
   task<buffer> read_some(std::size_t most);
 
   // Skips `bytes` bytes. Throws as read() does.

@@ -1,4 +1,4 @@
-// context: the execution context that a coroutine inherits from its awaiter.
+// The execution context that a coroutine inherits from its awaiter.
 
 #pragma once
 

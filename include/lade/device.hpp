@@ -1,4 +1,4 @@
-// device: the location of memory, in the host or in a GPU.
+// The location of memory, in the host or in a GPU.
 
 #pragma once
 

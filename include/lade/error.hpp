@@ -1,4 +1,4 @@
-// error: the one exception type of lade, and the codes of lade's own failures.
+// The one exception type of lade, and the codes of lade's own failures.
 
 #pragma once
 
@@ -11,16 +11,16 @@ namespace lade {
 
 // Failures for which no C library has a code.
 enum class errc {
-  stopped = 1,   // the run, task or operation was asked to stop
-  timed_out,     // a timeout or deadline expired
-  closed,        // a channel was closed, or a promise or future was used before
-  no_runtime,    // an operation that requires a runtime was awaited outside one
-  wrong_thread,  // a call on a thread that must not block, concurrent with another, or after a fork
+  stopped = 1,       // the run, task or operation was asked to stop
+  timed_out,         // a timeout or deadline expired
+  closed,            // a channel was closed, or a promise or future was used before
+  no_runtime,        // an operation that requires a runtime was awaited outside one
+  wrong_thread,      // a call on a thread that must not block, during another, or after a fork
   invalid_argument,  // an option or argument that cannot work; the text names it
   invalid_data,      // bytes that violate their format
   unsupported,       // valid data of an unsupported kind
   failed,            // an exception or failure without a code of its own
-  limit_exceeded,    // data that exceeds the limit of an option
+  limit_exceeded,    // data that exceeds a limit, such as that of an option
   changed,           // an object that changed since it was read before
   abandoned,         // a promise that was destroyed without a result
 };
@@ -28,8 +28,8 @@ enum class errc {
 const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc code) noexcept;
 
-// Failures that several libraries report, each with a code of its own. Compare with `code() ==
-// condition::device_lost`; the category of the code decides.
+// Failures that several libraries report with different codes. The category of a code decides
+// whether an error has a condition: `code() == condition::device_lost`.
 enum class condition {
   // The process can no longer use a device, such as a GPU after an illegal address in a kernel.
   // Every later call fails too. So the run ends, whatever its options say about failures and

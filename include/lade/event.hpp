@@ -1,4 +1,4 @@
-// event: a one-time signal for any number of coroutines.
+// A one-time signal for any number of coroutines.
 
 #pragma once
 

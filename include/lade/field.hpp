@@ -1,4 +1,4 @@
-// field: a named value of a sample.
+// The values of a sample besides its key, each with a name.
 
 #pragma once
 
@@ -46,7 +46,7 @@ class field {
   double number() const;
   const lade::tensor& tensor() const;
 
-  // The bytes of the value in memory: of its bytes, text, elements or number.
+  // The size of the value in memory, in bytes: of its bytes, text, elements or number.
   std::size_t size_bytes() const;
 
  private:

@@ -1,5 +1,5 @@
-// memory_resource: an allocator of the memory of buffers. It may allocate pages of the host, huge
-// pages, pinned or device memory, memory of a framework, or parts of a region of the program.
+// Allocators of the memory of buffers: pages of the host, huge pages, a region of the program, and
+// custom ones, such as for pinned memory, a device or a framework.
 
 #pragma once
 
@@ -32,7 +32,7 @@ class memory_resource : public std::enable_shared_from_this<memory_resource> {
   // error, such as error(ENOMEM), if there is none. A return value of null counts as that error.
   virtual void* allocate(std::size_t bytes, std::size_t alignment) = 0;
 
-  // Frees memory of allocate(), whose arguments are repeated.
+  // Frees memory that allocate() returned for the same arguments.
   virtual void deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept = 0;
 
   // The device of the memory. Tensors in the memory report it.

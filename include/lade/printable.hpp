@@ -1,4 +1,4 @@
-// printable: text that is safe to show on a terminal.
+// Text that is safe to show on a terminal.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// promise and future: results that code outside lade delivers, such as a callback of a driver.
+// Results that code outside lade delivers, such as a callback of a driver.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// random: random numbers that depend on a key, not on the thread that draws them or the time.
+// Random numbers that depend on a key, not on the thread that draws them or the time.
 
 #pragma once
 

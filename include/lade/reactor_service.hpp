@@ -1,5 +1,5 @@
-// reactor_service: integrates a library that waits for descriptors and timers by itself, such as
-// libcurl, into a runtime.
+// Integrates a library that waits for descriptors and timers by itself, such as libcurl, into a
+// runtime.
 
 #pragma once
 
@@ -15,9 +15,9 @@ namespace lade {
 // reactor_service::where() for the reactor of a service.
 using reactor = detail::reactor;
 
-// An object of which each reactor has one per class, such as the handle of a transfer library. The
-// first coroutine that asks for the service creates it. It lives, is called and is destroyed on the
-// reactor's thread:
+// One object per reactor and class, such as the handle of a transfer library. The service is
+// created when a coroutine first asks for it. It is created, called and destroyed on the reactor's
+// thread:
 //
 //   class transfers final : public reactor_service {
 //    public:
@@ -89,8 +89,8 @@ class service_await : public detail::reactor_await {
   explicit service_await(reactor* where = nullptr) noexcept : reactor_await(where) {}
   ~service_await() = default;
 
-  // The service of the reactor, created on first use. On the reactor's thread only. Throws what the
-  // constructor of S throws.
+  // The service of the reactor, created on first use. On the reactor's thread only. Rethrows
+  // exceptions of the constructor of S.
   S& service() const { return where().template service<S>(); }
 };
 

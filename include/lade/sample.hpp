@@ -1,4 +1,4 @@
-// sample: a key, a label, bytes and named fields, which flow through a loader before batching.
+// A key, a label, bytes and named fields, which flow through a loader before batching.
 
 #pragma once
 
@@ -91,7 +91,7 @@ class sample {
   // name occurs twice.
   sample with_fields(std::vector<lade::field> fields) &&;
 
-  // The bytes of the sample's data and fields in memory.
+  // The size of the sample's data and fields in memory, in bytes.
   std::size_t content_bytes() const;
 
  private:

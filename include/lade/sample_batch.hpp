@@ -1,4 +1,4 @@
-// sample_batch: named tensors made of many samples, the input of a trainer.
+// Named tensors made of many samples, the input of a trainer.
 
 #pragma once
 
@@ -63,7 +63,7 @@ class sample_batch {
   // Copies the labels into a new i64 tensor [size()].
   lade::tensor labels() const;
 
-  // The bytes of the tensors and of the samples' contents in memory.
+  // The size of the tensors and of the samples' contents in memory, in bytes.
   std::size_t content_bytes() const;
 
  private:

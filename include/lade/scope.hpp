@@ -1,4 +1,4 @@
-// scope: structured concurrency, child tasks that end before their parent goes on.
+// Structured concurrency: child tasks that end before their parent continues.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// semaphore: a number of permits, for which coroutines wait.
+// A number of permits, for which coroutines wait.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// sleep and with_timeout: waiting for a duration, and limiting the duration of a task.
+// Waiting for a duration, and limiting the duration of a task.
 
 #pragma once
 
@@ -85,8 +85,8 @@ inline task<> set_alarm(const context& surroundings, task<> alarm) {
 }  // namespace detail
 
 // Awaits `work` with a timeout. If `work` has not finished after `limit`, it is asked to stop;
-// with_timeout waits until it has ended and throws error(timed_out, doing). If `work` returns a
-// result nevertheless, that result is returned.
+// with_timeout waits until it has ended and throws error(timed_out, doing). If `work` nevertheless
+// returns, or throws anything but error(stopped), so does with_timeout.
 //
 // - `limit`: nanoseconds::max() means none. Under 0 or less, work that need not wait still
 //   finishes.

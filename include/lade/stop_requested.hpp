@@ -1,4 +1,4 @@
-// stop_requested: lets long functions of stages end early when their run is stopped.
+// For long functions of stages, which should end early when their run is stopped.
 
 #pragma once
 

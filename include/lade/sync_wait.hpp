@@ -1,4 +1,4 @@
-// sync_wait: blocks an ordinary thread until a task has finished.
+// Blocks an ordinary thread until a task has finished.
 
 #pragma once
 

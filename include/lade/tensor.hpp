@@ -1,4 +1,4 @@
-// tensor: an array of numbers, with an element type, a shape and strides over a buffer.
+// An array of numbers, with an element type, a shape and strides over a buffer.
 
 #pragma once
 

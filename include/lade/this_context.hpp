@@ -1,4 +1,4 @@
-// this_context: a coroutine's access to its own execution context.
+// A coroutine's access to its own execution context.
 
 #pragma once
 

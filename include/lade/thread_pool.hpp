@@ -1,4 +1,4 @@
-// thread_pool: the threads that compute, such as decoding, parsing and user functions.
+// The threads that run computations, such as decoding, parsing and user functions.
 
 #pragma once
 

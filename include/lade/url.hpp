@@ -1,4 +1,4 @@
-// Functions of URLs as names of objects.
+// URLs as names of objects: their schemes, secrets and signatures.
 
 #pragma once
 

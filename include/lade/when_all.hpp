@@ -1,4 +1,4 @@
-// when_all: awaits several tasks at once.
+// Awaits several tasks at once.
 
 #pragma once
 
@@ -49,9 +49,9 @@ class latch : public completion {
   const context* context_ = nullptr;
 };
 
-// The promise_base that one child of when_all inherits. It copies the context of the parent, but
-// collects a lineage of its own, since children may consume items concurrently. hand_over() then
-// merges that lineage into the parent's.
+// The promise_base that one child of when_all inherits. It has the context of the parent, but a
+// separate lineage, since children may consume items concurrently. hand_over() then merges that
+// lineage into the parent's.
 class child_root : public promise_base {
  public:
   void attach(const promise_base* parent) noexcept {

@@ -1,4 +1,4 @@
-// node: a step of a pipeline.
+// A step of a pipeline.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// node_facts: what the nodes of a pipeline state about themselves.
+// The properties of a node, for plans, descriptions and statistics.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// open_context: what a stage gets when a run starts.
+// What a stage gets when a run starts.
 
 #pragma once
 

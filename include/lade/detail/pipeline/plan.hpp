@@ -1,4 +1,4 @@
-// plan: the graph of the stages of a run, and what they require of each other, before opening.
+// The graph of the stages of a run, and what they require of each other, before opening.
 
 #pragma once
 

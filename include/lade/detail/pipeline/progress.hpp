@@ -1,4 +1,4 @@
-// progress: the record of what a run has delivered, from which states (checkpoints) are made.
+// The record of what a run has delivered, from which states (checkpoints) are made.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// run_state: the state of one run that its stages share.
+// The state of one run that its stages share.
 
 #pragma once
 
@@ -176,7 +176,7 @@ class run_state {
   profiler* const profiling_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards used_, started_, epoch_dependent_ and background_
   clock::time_point started_ = clock::now();
   std::atomic<clock::time_point> first_item_ = clock::time_point();  // time when it was taken
   std::atomic<clock::time_point> ended_ = clock::time_point();

@@ -1,4 +1,4 @@
-// concurrent_core: the part of concurrent stages that does not depend on the type of their items.
+// The part of concurrent stages that does not depend on the type of their items.
 
 #pragma once
 
@@ -105,7 +105,7 @@ class slot_calls {
   virtual void put_copy_back(std::size_t number, std::size_t slot) noexcept = 0;
   virtual void drop_copy(std::size_t number) noexcept = 0;
 
-  // The memory need of a call in bytes, if the function tells it.
+  // The memory need of a call in bytes; 0 if the function does not report it.
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
 
   // Calls the function, which moves the item out of its slot, and puts the result into the slot. If

@@ -1,4 +1,4 @@
-// link: a bounded fan-in queue between the coroutines that make items and the next stage.
+// A bounded fan-in queue between the coroutines that make items and the next stage.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// slot_ring: the scheduling of a concurrent stage, which passes slots between its coroutines.
+// The scheduling of a concurrent stage, which passes slots between its coroutines.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// split: the fan-out of items to the paths of a stage, such as route and tee.
+// The fan-out of items to the paths of a stage, such as route and tee.
 
 #pragma once
 
@@ -178,7 +178,7 @@ class split_base::room_awaiter : private waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> input) {
-    auto self = split_.shared_from_this();  // the input may go on, and end, at once
+    auto self = split_.shared_from_this();  // the input may resume, and end, at once
     bool parked = park(input, self->mutex_, self->input_, [this, &self] {
       self->wanted_ = where_;
       return self->over_ || self->has_room();

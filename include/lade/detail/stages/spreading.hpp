@@ -1,4 +1,4 @@
-// spreading: splits several items into parts concurrently, for flat_map and sources of shards.
+// Splits several items into parts concurrently, for flat_map and sources of shards.
 
 #pragma once
 
@@ -101,9 +101,8 @@ class parts_lane {
 //
 // In input order each item has a lane, and deliver() reads one after the other in the order of the
 // items. In completion order all items share one lane.
-//
 // - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive. A lane
-//   ends when the last coroutine that pushes to it ends.
+//   ends when the last coroutine that pushes to it has ended.
 // - Blocking: feed suspends in room_ while `concurrency` items are in flight, and in lanes_ while
 //   that many lanes are unread. take_apart suspends while its lane is full (options().buffer
 //   parts). These park under their own mutexes, so no wake-up is lost.
