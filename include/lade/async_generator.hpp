@@ -21,7 +21,7 @@ namespace detail {
 
 [[noreturn]] void refuse_generator();
 
-// The promise of a generator, whatever its values are.
+// The promise of a generator, independent of the type of its values.
 class generator_promise : public promise_base {
  public:
   generator_promise() noexcept { consumed = &pending_; }
@@ -32,7 +32,7 @@ class generator_promise : public promise_base {
   void unhandled_exception() noexcept { failure_ = std::current_exception(); }
 
  protected:
-  // Gives the value away, with the lineage of what has been consumed since the one before.
+  // Yields the value, with the lineage of all items consumed since the previous value.
   auto yield(void* value) noexcept {
     yielded_lineage_.take(pending_);
     return hand_over(value);
@@ -62,17 +62,20 @@ class generator_promise : public promise_base {
     return {*this};
   }
 
-  // Runs up to the next value. Returns whether it is there; otherwise resumes `consumer` with it.
+  // Runs the generator up to its next value. Returns true if it arrived there within this call;
+  // otherwise `consumer` is resumed when it does.
   bool start(std::coroutine_handle<> consumer) {
     consumer_ = consumer;
     awaited_ = false;
     return rendezvous_.call(self_);
   }
 
-  // What the generator has ended with.
+  // Rethrows the exception that ended the generator, if any.
   void end() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
+  // The same for a consumer that defers failures: moves the exception to `failure` instead. If the
+  // consumer is asked to stop, rethrows.
   void end(std::exception_ptr& failure) {
     if (context && context->stop.stop_requested()) return end();
     if (failure_) failure = std::exchange(failure_, nullptr);
@@ -81,16 +84,16 @@ class generator_promise : public promise_base {
   std::coroutine_handle<> self_;
   std::coroutine_handle<> consumer_;
   void* value_ = nullptr;
-  lineage pending_;  // of what has been consumed since the last value
+  lineage pending_;  // lineage of the items consumed since the last value
   lineage yielded_lineage_;
   std::exception_ptr failure_;
   bool awaited_ = false;
   rendezvous rendezvous_;
 };
 
-// A generator that gives the addresses of its values: the base of async_generator<T>, and the type
-// of coroutines that pass values on without knowing their type. Movable only. A value is valid
-// until the next next(), and may be moved from.
+// A generator of addresses: the base of async_generator<T>, and the type of coroutines that forward
+// values without knowing their type. Movable only. A value is valid until the following call of
+// next(), and may be moved from.
 class [[nodiscard]] generator {
  public:
   class promise_type;
@@ -108,13 +111,14 @@ class [[nodiscard]] generator {
   // Throws error(invalid_argument) if the generator has been moved from.
   [[nodiscard]] next_awaiter next();
 
-  // Whether the last next() had to be waited for: the generator has awaited something meanwhile.
+  // Whether the last next() suspended its awaiter, because the generator awaited something.
   bool awaited() const noexcept { return promise_->awaited_; }
 
-  // The lineage of the value that next() gave last.
+  // The lineage of the last value that next() returned.
   const lineage& origin() const noexcept { return promise_->yielded_lineage_; }
 
-  // The lineage of what it has consumed and not yielded. While it does not run.
+  // The lineage of the items that the generator has consumed and not yielded yet. Must not be
+  // called while the generator runs.
   const lineage& unyielded() const noexcept { return promise_->pending_; }
 
  protected:
@@ -127,7 +131,7 @@ class [[nodiscard]] generator {
   generator_promise* promise_;
 };
 
-// What it yields that passes on a lineage which it kept itself.
+// Yielded by a stage that kept the lineage of the item itself.
 struct address_with_lineage {
   const lineage& origin;
   void* item;
@@ -146,7 +150,7 @@ class generator::next_awaiter {
  public:
   explicit next_awaiter(generator& producer) noexcept : producer_(*producer.promise_) {}
 
-  // What apart() and deferring() of async_generator<T>::next_awaiter do.
+  // See apart() and deferring() of async_generator<T>::next_awaiter.
   void take_apart() noexcept { apart_ = true; }
   void defer(std::exception_ptr& failure) noexcept { deferred_ = &failure; }
 
@@ -197,15 +201,19 @@ inline generator::next_awaiter generator::next() {
 //       if (image->width() >= width) co_yield std::move(*image);
 //   }
 //
-// next() runs the generator up to its next co_yield, as a plain call on the awaiting thread if
-// nothing in between suspends, and gives the address of the yielded value, or null at the end.
-// The value lives in the generator until the next call of next() and may be moved out. What the
-// generator throws, next() throws, once; after that the generator is at its end.
+// next() runs the generator up to its next co_yield and returns the address of the value, or null
+// at the end. If the generator does not suspend meanwhile, this is a plain call on the awaiting
+// thread.
 //
-// The lineage of what a generator consumes through next() becomes the lineage of what it yields
-// next. `co_await generator.next().held()` takes the value together with its lineage instead, as a
-// std::optional<held<T>>, to be kept and yielded later; see held.hpp. A generator must not be
-// destroyed while next() is awaited.
+// - Ownership: the generator owns the value, which is valid until the following call of next(). The
+//   consumer may move from it.
+// - Lifetime: a generator must not be destroyed while next() is awaited.
+// - Errors: an exception that leaves the generator is thrown by next(), once. After that the
+//   generator is at its end.
+//
+// The items that a generator consumes through next() determine the lineage of the value that it
+// yields next. `co_await generator.next().held()` instead returns the value together with its
+// lineage, as a std::optional<held<T>>, for stages that yield it later; see held.hpp.
 template <class T>
 class [[nodiscard]] async_generator : public detail::generator {
  public:
@@ -214,7 +222,7 @@ class [[nodiscard]] async_generator : public detail::generator {
   class held_awaiter;
   using value_type = T;
 
-  // For lade itself: a generator whose values are known to be of type T. Not one of another type.
+  // For lade itself: adds the type to a generator of addresses, whose values must be of type T.
   template <std::same_as<detail::generator> Untyped>
   explicit async_generator(Untyped values) noexcept : generator(std::move(values)) {}
 
@@ -227,14 +235,14 @@ class [[nodiscard]] async_generator : public detail::generator {
 
 namespace detail {
 
-// What a source yields: `co_yield at(position, value)`.
+// Yielded by a source: `co_yield at(position, value)`.
 template <class T>
 struct positioned {
   std::uint64_t position;
   T& value;
 };
 
-// What a stage yields that passes on a lineage which it kept itself.
+// Yielded by a stage that kept the lineage of the item itself.
 template <class T>
 struct with_lineage {
   const lineage& origin;
@@ -273,22 +281,23 @@ class async_generator<T>::next_awaiter : public detail::generator::next_awaiter 
   explicit next_awaiter(const detail::generator::next_awaiter& next) noexcept
       : detail::generator::next_awaiter(next) {}
 
-  // For stages that hold items back: the lineage of this value does not count to what the awaiting
-  // generator yields next.
+  // For stages that hold items back: the lineage of this value is not added to the next value that
+  // the awaiting generator yields.
   next_awaiter apart() && noexcept {
     this->take_apart();
     return *this;
   }
 
-  // The same: what the generator throws ends it as if there were no more values, and is kept in
-  // `failure`, to be thrown when what is held back has been yielded. Not where the awaiting
-  // coroutine is asked to stop: nobody wants what it holds.
+  // Defers a failure, for stages that hold items back. If the generator throws, the await returns
+  // null and stores the exception in `failure`; the caller rethrows it once it has yielded the
+  // items that it holds. If the awaiting coroutine is asked to stop, the await throws instead,
+  // since nobody needs those items any more.
   next_awaiter deferring(std::exception_ptr& failure) && noexcept {
     this->defer(failure);
     return *this;
   }
 
-  // The value moved out, with its lineage.
+  // Moves the value out, together with its lineage.
   held_awaiter held() && noexcept { return held_awaiter(std::move(*this).apart()); }
 
   T* await_resume() const {

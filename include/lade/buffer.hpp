@@ -1,4 +1,4 @@
-// Owned bytes that many may share: file contents, members of archives, memory of tensors.
+// Shared bytes, such as contents of files, members of archives, or memory of tensors.
 
 #pragma once
 
@@ -14,23 +14,24 @@ namespace lade {
 
 class memory_resource;
 
-// A range of bytes and a share in whatever owns it. Copies refer to the same bytes; the last one
-// gives them back. The bytes may be those of a device, which the CPU cannot read: see where().
-// Writing is the business of whoever made the buffer, before others see it; after that any thread
-// may read.
+// A range of bytes with shared ownership. Copies refer to the same bytes; destroying the last one
+// frees them. The bytes may be memory of a device, which the CPU cannot read: see where().
+//
+// Thread: the creator may write the bytes until it shares the buffer. After that any thread may
+// read them, and nobody may write.
 class buffer {
  public:
   static constexpr std::size_t alignment = 64;
 
   buffer() = default;
 
-  // Fresh, uninitialised bytes, aligned to `alignment`.
+  // Allocates uninitialised bytes, aligned to `alignment`.
   explicit buffer(std::size_t bytes);
 
-  // The same, allocated from a resource: memory_resource.hpp.
+  // The same, allocated from a resource; see memory_resource.hpp.
   buffer(std::size_t bytes, memory_resource& from);
 
-  // Bytes of the device `where` that `owner` keeps alive.
+  // Bytes in the memory of the device `where`. The buffer shares the ownership of `owner`.
   buffer(std::shared_ptr<const void> owner, std::span<std::byte> bytes, device where = {}) noexcept
       : owner_(std::move(owner)), bytes_(bytes), where_(where) {}
 
@@ -41,8 +42,8 @@ class buffer {
   device where() const noexcept { return where_; }
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data()), size()}; }
 
-  // The `bytes` bytes from `offset`, sharing the ownership. Throws std::out_of_range when they
-  // are not all inside.
+  // A part of the buffer that shares its ownership: `bytes` bytes from `offset`. Throws
+  // std::out_of_range if they exceed the buffer.
   buffer slice(std::size_t offset, std::size_t bytes) const;
 
  private:

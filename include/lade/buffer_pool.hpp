@@ -1,4 +1,4 @@
-// Memory that is used again: buffers that come back when nobody holds them any more.
+// Recycles the memory of buffers, and limits how much is in use.
 
 #pragma once
 
@@ -25,58 +25,60 @@ class block_store;
 class call_memory;
 }  // namespace detail
 
-// Hands out buffers and keeps what comes back for the next of about the same size, so that the
-// hot path of a loader touches no fresh page. Whoever asks for more than the limit leaves waits,
-// unless it works on the item that a run waits for (see docs/decisions/memory-budget.md): that one
-// goes beyond the limit, and so does allocate_now.
+// Allocates buffers, and keeps the memory of destroyed ones for later buffers of about the same
+// size. So the hot path of a loader touches no fresh pages.
 //
-// Memory comes from a memory_resource. A pool writes nothing to it, so it may be that of a device.
-// If the resource has no more, the pool returns what it keeps of it and asks again; then it throws
-// what the resource throws.
+// Limit: an allocation that exceeds the limit waits. Exceptions, which exceed it at once, are
+// allocate_now() and allocations for the item that a run waits for; see
+// docs/decisions/memory-budget.md. A buffer counts with the size of its block: at most an eighth
+// more than its size, or the padding to the next 64 bytes or 4 KiB. Memory in use and kept memory
+// together stay below the limit. A pool without a limit keeps at most 64 MiB.
 //
-// Buffers are aligned to 64 bytes, those of 4 KiB and more to 4 KiB, those of 2 MiB and more to
-// huge pages. A buffer counts with the size of its block: at most an eighth more than was asked
-// for, or what is missing to the next 64 bytes or 4 KiB. What is out and what is kept together
-// stay below the limit; a pool without a limit keeps at most 64 MiB.
+// Memory comes from a memory_resource. A pool writes nothing to it, so it may be memory of a
+// device. If the resource is exhausted, the pool returns the memory that it keeps of it and
+// retries; if that fails too, it throws the exception of the resource.
 //
-// Any thread may use a pool, and a buffer may die on any thread. Buffers may outlive their pool.
+// Alignment: 64 bytes; 4 KiB for buffers of 4 KiB and more; 2 MiB, a huge page, for buffers of 2
+// MiB and more.
+//
+// Lifetime: buffers may outlive their pool. Thread: any may use a pool or destroy a buffer.
 class buffer_pool {
  public:
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
   struct statistics {
     std::size_t limit_bytes;
-    std::size_t used_bytes;  // of the buffers that are out
-    std::size_t peak_bytes;  // the most that were ever out
-    std::size_t kept_bytes;  // ready to be used again
-    std::uint64_t waits;     // allocations that had to wait
+    std::size_t used_bytes;  // bytes of live buffers
+    std::size_t peak_bytes;  // largest number of used_bytes so far
+    std::size_t kept_bytes;  // bytes kept for later buffers
+    std::uint64_t waits;     // number of allocations that had to wait
   };
 
   explicit buffer_pool(std::size_t limit_bytes = unlimited, memory_resource& from = host_memory());
 
-  // The same pool, with the same limit and statistics, whose buffers come from another resource.
+  // A view of this pool, with the same limit and statistics, that allocates from another resource.
   buffer_pool over(memory_resource& other) const;
 
   memory_resource& resource() const noexcept;
 
-  // Uninitialised bytes; waits until they are free. Who came first is served first. A buffer
-  // larger than the limit is let through when nothing else is out, rather than never; in a run,
-  // when its item is the one that the run waits for. Throws error(stopped) when the awaiting
-  // coroutine is asked to stop while it waits.
+  // Allocates uninitialised bytes, and waits until they are within the limit. Waiting allocations
+  // are served in FIFO order. A buffer larger than the limit is allocated when no other is in use;
+  // within a run, when the run waits for its item. Throws error(stopped) if the awaiting coroutine
+  // is asked to stop while it waits.
   task<buffer> allocate(std::size_t bytes);
 
-  // Uninitialised bytes, or nothing if one would have to wait for them.
+  // Allocates uninitialised bytes; returns nothing if that would have to wait.
   std::optional<buffer> try_allocate(std::size_t bytes);
 
-  // Uninitialised bytes at once, beyond the limit if need be.
+  // Allocates uninitialised bytes at once, even beyond the limit.
   buffer allocate_now(std::size_t bytes);
 
-  // Whether so many buffers of this size could not be had at once. Stages begin no new work while
-  // that is so.
+  // Whether the limit leaves no capacity for `buffers` further buffers of `bytes` bytes. While that
+  // is so, stages start no new work.
   bool would_wait(std::size_t bytes, std::size_t buffers = 1) const noexcept;
 
-  // Grants memory beyond the limit to waiting allocations whose item a run now waits for. For
-  // stages and runs: called each time that they have begun to wait for another item.
+  // Grants memory beyond the limit to waiting allocations whose item a run now waits for. Stages
+  // and runs must call it whenever they begin to wait for another item.
   void reconsider() const noexcept;
 
   statistics stats() const;
@@ -97,18 +99,17 @@ class buffer_pool {
   std::optional<buffer> try_allocate_for(const detail::memory_claim* claim, std::size_t bytes);
 
   std::shared_ptr<state> state_;
-  detail::block_store* store_;  // one of the state's
+  detail::block_store* store_;  // owned by the state
 };
 
-// Bytes that count to the budget of a runtime without being one of its buffers: what a library
-// allocates by itself, while it is worked with. They are given back when it is destroyed, on any
-// thread.
+// Bytes that count to the memory budget of a runtime without being a buffer of it, such as memory
+// that a library allocates by itself. The destructor returns them to the budget, on any thread.
 class memory_charge {
  public:
   memory_charge() = default;
 
-  // At once, beyond the limit if need be, for the plain function of a stage in whose call this
-  // thread is. Charges nothing outside of one.
+  // Charges the bytes at once, even beyond the limit. For a plain function that a stage calls, on
+  // the thread of the call. Elsewhere it charges nothing.
   explicit memory_charge(std::size_t bytes);
 
   memory_charge(memory_charge&& other) noexcept
@@ -133,59 +134,61 @@ class memory_charge {
 
   void give_back() noexcept;
 
-  std::shared_ptr<buffer_pool::state> pool_;  // null if there is nothing to give back
+  std::shared_ptr<buffer_pool::state> pool_;  // null if nothing is charged
   std::size_t bytes_ = 0;
 };
 
-// The same for a coroutine, which waits for them as for a buffer.
+// Charges the bytes for the awaiting coroutine. In a run it waits for them as for a buffer.
 task<memory_charge> charge(std::size_t bytes);
 
-// For functions that know before a call how much memory it will take. A stage awaits what
-// `function.memory_needed(item)` says, and then calls the function, which takes its buffers and
-// charges from it. What that throws is ignored: the call will throw too.
+// Functions that know the memory need of a call in advance. A stage waits for
+// `function.memory_needed(item)` bytes of the budget and then calls the function, which takes its
+// buffers and charges from them. An exception of memory_needed is ignored, since the call will
+// throw too.
 template <class F, class In>
 concept tells_memory = requires(const F& function, const In& item) {
   { function.memory_needed(item) } -> std::convertible_to<std::size_t>;
 };
 
-// Uninitialised bytes for the plain function of a stage in whose call this thread is, at once,
-// beyond the limit if need be; fresh memory outside of one.
+// Allocates uninitialised bytes at once, even beyond the limit. For a plain function that a stage
+// calls, on the thread of the call. Elsewhere it allocates fresh memory.
 buffer allocate_now(std::size_t bytes);
 
-// Uninitialised bytes from the pool of the awaiting coroutine; fresh memory where it has none. In a
-// run it waits for them as buffer_pool::allocate does, otherwise it gets them at once. Time that a
-// stage's function waits here does not count to its limits of time.
+// Allocates uninitialised bytes from the pool of the awaiting coroutine, or fresh memory if its
+// context has no pool. In a run it waits as buffer_pool::allocate does; otherwise it never waits.
+// The time limits of a stage's function exclude the time that it waits here.
 task<buffer> allocate(std::size_t bytes);
 
-// The same from another resource, within the same budget.
+// The same, from another resource and within the same budget.
 task<buffer> allocate(std::size_t bytes, memory_resource& from);
 
-// The same as the first if it needs not wait; otherwise nothing.
+// The same as allocate(bytes) for a context, but returns nothing if it would have to wait.
 std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
 
-// The same at once, beyond the limit if need be.
+// The same, at once and even beyond the limit.
 buffer allocate_now(const context& surroundings, std::size_t bytes);
 
 namespace detail {
 
-// Where the plain functions of a stage that one thread calls one after the other take memory, and
-// the stop of their stage.
+// The memory and the stop token of the plain functions that a stage calls on one thread, one after
+// the other.
 class call_memory {
  public:
   call_memory(buffer_pool& pool, stage_counters& stage, std::stop_token stop) noexcept
       : pool_(pool), stage_(stage), stop_(std::move(stop)) {}
 
-  // For the next call, which takes its memory from it.
+  // Gives `reserved` to the next call, which takes its memory from there first.
   void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
 
-  // For a call for several items, on its thread: the memory of another one, if nobody would have to
-  // wait for it; and that one of those that it has in hand has been ended: of what is reserved, the
-  // others need so many bytes at most.
+  // For a call that handles several items, on its thread. try_reserve() reserves the memory of one
+  // more item, unless an allocation would have to wait for it. end_item() reports that an item has
+  // ended: the remaining items need at most `others_need` bytes, and the rest of the reservation is
+  // returned.
   bool try_reserve(std::size_t bytes) noexcept;
   std::size_t reserved() const noexcept { return reserved_.bytes(); }
   void end_item(std::size_t others_need) noexcept;
 
-  // During a call, on its thread.
+  // Alive during a call, on its thread: makes the memory `current`.
   class entered {
    public:
     explicit entered(call_memory& memory) noexcept
@@ -201,7 +204,7 @@ class call_memory {
     call_memory* outer_;
   };
 
-  // That of the call in which this thread is; null outside of one.
+  // The memory of the call that this thread is in; null outside one.
   static constinit thread_local call_memory* current;
 
   buffer allocate(std::size_t bytes);
@@ -219,10 +222,10 @@ class call_memory {
   stage_counters& stage_;
   std::stop_token stop_;
   memory_charge reserved_;
-  std::size_t taken_ = 0;  // since an item was ended, beyond what was reserved
+  std::size_t taken_ = 0;  // bytes taken since the last end_item(), beyond the reservation
 };
 
-// What a call of the function for the item will take; nothing where that cannot be told.
+// The memory need of a call of the function for the item; 0 if that is unknown.
 template <class F, class In>
 std::size_t needed_for(const F& function, const In& item) noexcept try {
   return function.memory_needed(item);
@@ -230,8 +233,8 @@ std::size_t needed_for(const F& function, const In& item) noexcept try {
   return 0;
 }
 
-// So much, or nothing where the awaiting coroutine is asked to stop: nobody wants then what the
-// call gives.
+// Reserves the bytes. If the awaiting coroutine is asked to stop, returns an empty charge, since
+// the result of the call is no longer needed.
 task<memory_charge> reserve(std::size_t bytes);
 
 }  // namespace detail

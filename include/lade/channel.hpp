@@ -17,9 +17,10 @@
 
 namespace lade {
 
-// Any number of coroutines push and pop, on any threads; what was pushed first is popped first.
-// A full channel makes its producers wait until it is half empty, so that they are woken once for
-// many values.
+// A bounded FIFO queue. Any number of coroutines may push and pop, on any threads.
+//
+// A push to a full channel suspends the producer until the channel is half empty: one wake-up then
+// serves many values.
 template <class T>
 class channel {
  public:
@@ -27,21 +28,22 @@ class channel {
   class pop_awaiter;
   class wanted_awaiter;
 
-  // Holds up to `capacity` values; 0 counts as 1. Throws error(invalid_argument) for more than
-  // 1,073,741,824.
+  // `capacity`: the largest number of values in the channel; 0 counts as 1. Throws
+  // error(invalid_argument) if it exceeds 1,073,741,824.
   explicit channel(std::size_t capacity) {
     detail::require_count("make a channel", "capacity", capacity, {.most = detail::most_in_batch});
     ring_ = std::vector<std::optional<T>>(capacity ? capacity : 1);
   }
 
-  // Ends the process if coroutines wait in it.
+  // Ends the process if coroutines are suspended in the channel.
   ~channel() {
     for (auto* waiting : {&producers_, &consumers_, &watching_})
       waiting->require_empty("a channel was destroyed while coroutines wait in it");
   }
 
-  // `co_await push(value)` waits for room. Throws error(closed) when the channel is closed, and
-  // error(stopped) when the awaiting coroutine is asked to stop: the value is then dropped.
+  // `co_await push(value)` appends a value, and suspends while the channel is full. Throws
+  // error(closed) if the channel is closed, and error(stopped) if the awaiting coroutine is asked
+  // to stop. In both cases the value is dropped.
   [[nodiscard]] push_awaiter push(T value) {
     static_assert(detail::safe_in_await<T>,
                   "GCC 12 destroys an aggregate built inside co_await twice: give the type a "
@@ -49,32 +51,37 @@ class channel {
     return push_awaiter(*this, std::move(value));
   }
 
-  // `co_await pop()` gives the oldest value, or nothing when the channel is closed and empty.
-  // Throws error(stopped) when the awaiting coroutine is asked to stop.
+  // `co_await pop()` removes and returns the oldest value, and suspends while the channel is empty.
+  // Returns nothing if the channel is closed and empty. Throws error(stopped) if the awaiting
+  // coroutine is asked to stop.
   [[nodiscard]] pop_awaiter pop() noexcept { return pop_awaiter(*this); }
 
-  // Takes the oldest value if there is one. Any thread, also outside of coroutines.
+  // Removes and returns the oldest value, if any. Never suspends. Any thread, also outside
+  // coroutines.
   std::optional<T> try_pop();
 
-  // For producers of what is better not made in advance: `co_await wanted()` waits until a consumer
-  // waits for a value, or the channel is closed. Throws error(stopped) when the awaiting coroutine
-  // is asked to stop.
+  // For producers that make values on demand: `co_await wanted()` suspends until a consumer waits
+  // for a value or the channel is closed. Throws error(stopped) if the awaiting coroutine is asked
+  // to stop.
   [[nodiscard]] wanted_awaiter wanted() noexcept { return wanted_awaiter(*this); }
 
-  // How many values are in it at this moment. Any thread.
+  // The number of values in the channel at this moment. Any thread.
   std::size_t size() const {
     std::lock_guard lock(mutex_);
     return count_;
   }
 
-  // Ends the channel: what is in it may still be popped. Any thread.
+  // Closes the channel: pushes fail, suspended ones too. Values in the channel may still be popped.
+  // Any thread.
   void close();
 
  private:
-  // Under the mutex: gives the value to a consumer that waits, or puts it into the ring. Returns
-  // false when there is no room.
+  // Under the mutex: moves the value to the first waiting consumer, which it puts into `woken`, or
+  // into the ring. Returns false if the ring is full or other producers wait already.
   bool accept(T& value, detail::waiter*& woken);
-  // Under the mutex: takes the oldest value, and lets producers that wait fill the free places.
+  // Under the mutex: moves the oldest value to `into`. If the ring is then at most half full, moves
+  // the values of waiting producers into the ring and appends these producers to `woken`. Returns
+  // false if the ring is empty.
   bool provide(std::optional<T>& into, detail::wait_list& woken);
   void put(T& value) {
     auto place = first_ + count_++;

@@ -1,5 +1,5 @@
-// Checksums of bytes that come in pieces: CRC32C (of TFRecord files, object stores and network
-// protocols) and CRC64/NVME (of objects in S3).
+// Incremental checksums: CRC32C (of TFRecord files, object stores and network protocols) and
+// CRC64/NVME (of objects in S3).
 
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace lade {
 
-// CRC-32C (Castagnoli), as RFC 3720 defines it: of "123456789" it is 0xe3069283. Uses the
-// processor's instruction where there is one (SSE4.2): about 8 bytes in a cycle.
+// CRC-32C (Castagnoli), as in RFC 3720: of "123456789" it is 0xe3069283. Uses the processor's
+// instruction if it has one (SSE4.2), for about 8 bytes per cycle.
 class crc32c {
  public:
   crc32c() = default;
@@ -25,8 +25,8 @@ class crc32c {
   std::uint32_t state_ = ~std::uint32_t{0};
 };
 
-// CRC-64/NVME, as the NVM Express specification defines it: of "123456789" it is
-// 0xae8b14860a799888. Reads tables: about 1 to 2 GB/s.
+// CRC-64/NVME, as in the NVM Express specification: of "123456789" it is 0xae8b14860a799888. Uses
+// tables, for about 1 to 2 GB/s.
 class crc64nvme {
  public:
   crc64nvme() = default;
@@ -42,7 +42,7 @@ class crc64nvme {
 
 namespace detail {
 
-// One step of crc32c, by tables and by the processor. The second needs SSE4.2.
+// One step of crc32c, by tables or by the processor's instruction, which requires SSE4.2.
 std::uint32_t crc32c_by_tables(std::uint32_t state, std::span<const std::byte> bytes) noexcept;
 std::uint32_t crc32c_by_sse42(std::uint32_t state, std::span<const std::byte> bytes) noexcept;
 bool has_sse42() noexcept;

@@ -1,4 +1,4 @@
-// What a coroutine inherits from the coroutine that awaits it.
+// The execution context that a coroutine inherits from its awaiter.
 
 #pragma once
 
@@ -21,30 +21,31 @@ class stage_counters;
 struct path_place;
 }  // namespace detail
 
-// The surroundings of a coroutine: `co_await this_context()` gives those of the one it is written
-// in. They pass from awaiter to awaited, so that functions need no argument for them.
+// The execution context of a coroutine. `co_await this_context()` returns the context of the
+// coroutine that contains the expression. An awaited coroutine inherits the context of its awaiter,
+// so functions need no parameter for it.
 struct context {
-  lade::runtime* runtime = nullptr;  // null outside of a runtime
-  detail::executor* home = nullptr;  // where its coroutines resume; null: wherever they are woken
-  std::stop_token stop = {};         // when requested, awaits end early with errc::stopped
-  buffer_pool* memory = nullptr;     // where buffers come from; null: fresh memory
-  detail::memory_claim* claim = nullptr;      // by which it waits for them; null: it does not wait
-  detail::stage_counters* stage = nullptr;    // whose statistics it adds to
-  std::uint64_t stage_number = 0;             // of that stage, which no other ever has; 0: none
-  unsigned distance = 0;                      // of that stage from the end of its pipeline
-  detail::run_state* run = nullptr;           // the run that it works for; null: none
-  std::uint64_t epoch = 0;                    // of the run; 0 outside of one
-  lade::trace* trace = nullptr;               // where its system calls are recorded; null: nowhere
-  const detail::path_place* place = nullptr;  // which path of a tee it is in; null: in none
+  lade::runtime* runtime = nullptr;  // null outside a runtime
+  detail::executor* home = nullptr;  // resumes its coroutines; null: the thread that wakes them
+  std::stop_token stop = {};         // cancels awaits, which then throw error(stopped)
+  buffer_pool* memory = nullptr;     // pool of its buffers; null: fresh memory
+  detail::memory_claim* claim = nullptr;    // claim to the memory budget; null: never waits
+  detail::stage_counters* stage = nullptr;  // statistics of its stage; null: none
+  std::uint64_t stage_number = 0;           // number of that stage, unique in the process; 0: none
+  unsigned distance = 0;                    // stages between that stage and the end of its pipeline
+  detail::run_state* run = nullptr;         // run that it works for; null: none
+  std::uint64_t epoch = 0;                  // epoch of the run; 0 outside a run
+  lade::trace* trace = nullptr;             // records its system calls; null: none does
+  const detail::path_place* place = nullptr;  // innermost path of a route or tee; null: none
 };
 
 namespace detail {
 
-// For stops that pass on stops. By value: what is stopped may end inside of the request, and the
-// source that it owns with it.
+// For callbacks that forward a stop to another source. Takes the source by value: the stopped work
+// may end inside the request, and destroy the source that it owns.
 inline void request_stop(std::stop_source source) noexcept { source.request_stop(); }
 
-// Resumes a coroutine of this context, where it belongs.
+// Resumes a coroutine of the context `where` on its executor; inline if there is none.
 inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) noexcept {
   if (where && where->home)
     where->home->resume(coroutine, where->distance);

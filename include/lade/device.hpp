@@ -1,4 +1,4 @@
-// Where memory is: in the host, or in a GPU.
+// The location of memory, in the host or in a GPU.
 
 #pragma once
 
@@ -7,14 +7,14 @@
 
 namespace lade {
 
-// The device that memory belongs to, in the terms of DLPack: its kind, and the number of the device
-// among those of its kind.
+// The device that memory belongs to, in the terms of DLPack: its kind, and its number among the
+// devices of that kind.
 struct device {
   enum class kind : std::uint8_t {
     cpu,           // memory of the host
     cuda,          // memory of a GPU, which the CPU cannot read
-    cuda_host,     // pinned memory of the host, which GPUs copy from and to by themselves
-    cuda_managed,  // memory that the driver moves between host and GPU
+    cuda_host,     // pinned memory of the host, which GPUs access by themselves
+    cuda_managed,  // memory that the driver migrates between host and GPU
   };
   kind type = kind::cpu;
   int index = 0;

@@ -1,4 +1,4 @@
-// Tensors shared with other libraries, without copies, through DLPack.
+// Sharing tensors with other libraries, without copies, through DLPack.
 
 #pragma once
 
@@ -8,14 +8,15 @@ struct DLManagedTensor;  // of <dlpack/dlpack.h>
 
 namespace lade {
 
-// The tensor as NumPy, PyTorch, JAX and others take it. The memory is shared: it lives until the
-// consumer has called the deleter of the result, which it must do once, on any thread.
+// Exports a tensor for NumPy, PyTorch, JAX and other libraries. The memory is shared. The consumer
+// must call the deleter of the result once, on any thread; the memory lives until then.
 DLManagedTensor* to_dlpack(tensor shared);
 
-// A tensor over the memory of another library. Calls the deleter of `foreign`, if it has one,
-// when the last share of the tensor dies, on whichever thread that is. Throws error(unsupported)
-// for a type, device or rank that lade does not have, and error(invalid_argument) for a shape or
-// strides that cannot be; `foreign` is still the caller's then.
+// Imports the memory of another library as a tensor. Destroying the last share of the tensor calls
+// the deleter of `foreign`, if there is one, on the thread that does so.
+//
+// Throws error(unsupported) for a type, device or rank that lade lacks, and error(invalid_argument)
+// for an impossible shape or strides. The caller then still owns `foreign`.
 tensor from_dlpack(DLManagedTensor* foreign);
 
 }  // namespace lade

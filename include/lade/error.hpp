@@ -1,4 +1,4 @@
-// The one exception type of lade, and the codes of the failures that are lade's own.
+// The one exception type of lade, and the codes of lade's own failures.
 
 #pragma once
 
@@ -9,38 +9,39 @@
 
 namespace lade {
 
-// Failures that no C library has a code for.
+// Failures for which no C library has a code.
 enum class errc {
   stopped = 1,       // the run, task or operation was asked to stop
-  timed_out,         // a deadline passed
-  closed,            // a channel or pool no longer takes part
-  no_runtime,        // an operation that needs a runtime was awaited outside of one
-  wrong_thread,      // a call on a thread that must not block, beside another, or after a fork
+  timed_out,         // a timeout or deadline expired
+  closed,            // a channel was closed, or a promise or future was used before
+  no_runtime,        // an operation that requires a runtime was awaited outside one
+  wrong_thread,      // a call on a thread that must not block, during another, or after a fork
   invalid_argument,  // an option or argument that cannot work; the text names it
-  invalid_data,      // bytes that are not what their format says
-  unsupported,       // valid data of a kind that is not handled
-  failed,            // a function threw an exception that has no code
-  limit_exceeded,    // data that would need more than an option allows
-  changed,           // an object that is another than the one that was read before
+  invalid_data,      // bytes that violate their format
+  unsupported,       // valid data of an unsupported kind
+  failed,            // an exception or failure without a code of its own
+  limit_exceeded,    // data that exceeds a limit, such as that of an option
+  changed,           // an object that changed since it was read before
   abandoned,         // a promise that was destroyed without a result
 };
 
 const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc code) noexcept;
 
-// Failures that mean the same in several libraries, each with codes of its own. An error has one if
-// `code() == condition::device_lost`; the category of its code decides.
+// Failures that several libraries report with different codes. The category of a code decides
+// whether an error has a condition: `code() == condition::device_lost`.
 enum class condition {
-  // The process cannot use a device any more, such as a GPU after an illegal address in a kernel.
-  // Every later call fails alike: the run ends, whatever its stages say of failures and retries.
+  // The process can no longer use a device, such as a GPU after an illegal address in a kernel.
+  // Every later call fails too. So the run ends, whatever its options say about failures and
+  // retries.
   device_lost = 1,
 };
 
 const std::error_category& condition_category() noexcept;
 std::error_condition make_error_condition(condition which) noexcept;
 
-// What went wrong: `what()` is "<doing>: <why>", as in "open a.tar: No such file or directory".
-// `code()` is for programs: a system error, an errc, or a code of the library that failed.
+// A failure: `what()` is "<doing>: <why>", as in "open a.tar: No such file or directory". `code()`
+// is for programs: a system error, an errc, or a code of the library that failed.
 class error : public std::system_error {
  public:
   error(std::error_code code, std::string_view doing) : error(code, doing, code.message()) {}
@@ -50,7 +51,7 @@ class error : public std::system_error {
   const char* what() const noexcept override { return text_.what(); }
 
  private:
-  std::runtime_error text_;  // a string that copies without throwing
+  std::runtime_error text_;  // a string whose copies do not throw
 };
 
 // Throws error(errno_value as a system error, doing).

@@ -1,4 +1,4 @@
-// Something that happens once and that any number of coroutines wait for.
+// A one-time signal for any number of coroutines.
 
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace lade {
 
-// `co_await event` goes on when the event has been set, at once if it already is. Throws
-// error(stopped) when the awaiting coroutine is asked to stop.
+// `co_await event` suspends until the event is set, and not at all if it is set already. Throws
+// error(stopped) if the awaiting coroutine is asked to stop.
 class event {
  public:
   class awaiter;
 
-  // Ends the process if coroutines wait for it.
+  // Ends the process if coroutines wait for the event.
   ~event() { waiters_.require_empty("an event was destroyed while coroutines wait for it"); }
 
   awaiter operator co_await() noexcept;
 
-  // Wakes all who wait: they go on where they belong; outside of a runtime, inside of this call.
-  // Any thread.
+  // Sets the event and resumes all coroutines that wait for it, each on its executor. A coroutine
+  // outside a runtime resumes inline, inside this call. Any thread.
   void set();
 
   bool is_set() const {

@@ -1,4 +1,4 @@
-// What a sample is made of besides its key: values with names.
+// The values of a sample besides its key, each with a name.
 
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace lade {
 
-// One named value of a sample: an encoded image, a caption, a class, a mask. Its kind is bytes,
-// text, an integer, a number or a tensor.
+// A named value of a sample, such as an encoded image, a caption, a class or a mask. Its kind is
+// bytes, text, an integer, a number or a tensor.
 //
 // Immutable. Copies share bytes and tensors, and copy text. Any thread may read a field.
 class field {
@@ -38,21 +38,21 @@ class field {
   const std::string& name() const noexcept { return name_; }
   kind type() const noexcept { return static_cast<kind>(content_.index()); }
 
-  // The value. Each throws error(invalid_argument) that names the field if it is of another kind.
-  // `text` also returns bytes, and `number` also returns an integer.
+  // Return the value. Each throws error(invalid_argument) naming the field if the kind differs.
+  // Exceptions: `text` also returns bytes, and `number` also returns an integer.
   const buffer& bytes() const;
   std::string_view text() const;
   std::int64_t integer() const;
   double number() const;
   const lade::tensor& tensor() const;
 
-  // The size of the value in memory: that of its bytes, text, elements or number.
+  // The size of the value in memory, in bytes: of its bytes, text, elements or number.
   std::size_t size_bytes() const;
 
  private:
   using content = std::variant<buffer, std::string, std::int64_t, double, lade::tensor>;
 
-  // Throws error(limit_exceeded) for an integer that does not fit into 64 bits with a sign.
+  // Throws error(limit_exceeded) for an integer that does not fit a std::int64_t.
   template <class T>
   static std::int64_t to_integer(T integer) {
     if (!std::in_range<std::int64_t>(integer)) refuse_integer();

@@ -1,4 +1,4 @@
-// Text for terminals.
+// Text that is safe to show on a terminal.
 
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace lade {
 
-// The text with all that is no visible character of UTF-8 replaced by an escape: control characters
-// and bytes that are not UTF-8 by \xHH, line breaks by \n, tabs by \t. A file may be called
-// anything, also what moves the cursor of the terminal that its name is written to.
+// Replaces everything but visible characters of UTF-8 by escapes: control characters and bytes that
+// are not UTF-8 by \xHH, line breaks by \n, tabs by \t. Reason: a file name may contain sequences
+// that control the terminal, such as moving its cursor.
 //
-// Tables, verdicts, dashboards and stall reports are made of printable names. Errors and failures
-// keep the bytes as they are, so that a program finds the file: make their text printable before
-// it is shown to a person.
+// Tables, bottleneck reports, dashboards and stall reports contain printable names. Errors and
+// failures keep the bytes, so that a program finds the file: make their text printable before
+// showing it to a person.
 std::string printable(std::string_view text);
 
 }  // namespace lade

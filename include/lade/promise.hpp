@@ -1,4 +1,4 @@
-// Results that code outside of lade delivers: a driver's callback, a thread of another library.
+// Results that code outside lade delivers, such as a callback of a driver.
 
 #pragma once
 
@@ -22,8 +22,8 @@ class future;
 
 namespace detail {
 
-// Shared by a promise and its future. `outcome` belongs to the promise until it is delivered, then
-// to the future. So no mutex guards it.
+// Shared by a promise and its future. No mutex guards `outcome`: the promise owns it until the
+// result is delivered, then the future does.
 template <class T>
 struct promised {
   lade::detail::mutex mutex;
@@ -52,16 +52,15 @@ struct promised {
 //   library.submit(request, [to = std::move(promise)](int value) mutable { to.set_value(value); });
 //   int value = co_await std::move(answer);
 //
-// A library that copies its callbacks, as a std::function is copied, takes a std::shared_ptr of the
-// promise. A callback of C takes a pointer: `new promise<int>(std::move(promise))`, which the
-// callback owns.
+// Callbacks that are copied, such as a std::function, hold a std::shared_ptr to the promise. A
+// callback of C owns a pointer: `new promise<int>(std::move(promise))`.
 //
-// Thread: any, one at a time. Nothing here blocks for longer than a mutex is held, or calls back
-// into the other library: an awaiting coroutine is posted to the threads of its runtime. Outside of
-// a runtime it resumes inside of the call.
-//
-// A promise that is destroyed without a result delivers error(abandoned), so that no coroutine
-// waits for ever. Keep no copy of it beside the awaiting coroutine: move it to the other library.
+// - Thread: any, one at a time.
+// - Blocking: no longer than a mutex is held. An awaiting coroutine is posted to the threads of its
+//   runtime, so no call reenters the other library. Outside a runtime the coroutine resumes inline.
+// - Lifetime: destroying a promise without a result delivers error(abandoned), so that no coroutine
+//   waits forever. Move the promise to the other library: keep no copy beside the awaiting
+//   coroutine.
 template <class T = void>
 class promise {
  public:
@@ -80,11 +79,11 @@ class promise {
     }
   }
 
-  // The one future. Must be called before a result is set. Throws error(closed) the second time.
+  // Returns the only future. Call it before a result is set. A second call throws error(closed).
   future<T> get_future();
 
-  // Delivers the result. Throws error(closed) if there was one before, and what a move of the value
-  // throws; then none is delivered.
+  // Delivers the result. Throws error(closed) if a result was delivered before. If moving the value
+  // throws, that exception propagates and no result is delivered.
   template <class U = T>
     requires(std::convertible_to<U, T> && !std::is_void_v<T>)
   void set_value(U&& value) {
@@ -99,8 +98,8 @@ class promise {
     std::exchange(shared_, nullptr)->deliver();
   }
 
-  // Delivers an exception, which the awaiting coroutine throws; not null. Throws error(closed) as
-  // set_value.
+  // Delivers an exception, which the awaiting coroutine throws. `failure` must not be null. Throws
+  // error(closed) if a result was delivered before.
   void set_exception(std::exception_ptr failure) {
     require_unset();
     shared_->outcome.set_exception(std::move(failure));
@@ -112,20 +111,20 @@ class promise {
     if (!shared_) throw error(errc::closed, "set the result of a promise", "it has one already");
   }
 
-  std::shared_ptr<detail::promised<T>> shared_;  // null once there is a result
+  std::shared_ptr<detail::promised<T>> shared_;  // null once a result is delivered
 };
 
-// The result of a promise. Awaited once:
+// The result of a promise, to be awaited once:
 //
 //   co_await std::move(future)                    a stop ends the wait: throws error(stopped)
 //   co_await std::move(future).uninterruptible()  returns when there is a result, and not before
 //
-// After a stop the promise may still deliver; its result is dropped. Wait without interruption
-// where the other library uses memory of the awaiting coroutine until it delivers. Such a wait
-// delays the end of a run.
+// After a stop the promise may still deliver; the result is dropped. Use uninterruptible() if the
+// other library accesses memory of the awaiting coroutine until it delivers. Such a wait delays the
+// end of a run.
 //
-// A future that is not awaited drops its result. One that was awaited before, or moved away, throws
-// error(closed).
+// A future that is never awaited drops its result. Awaiting a future again, or after it was moved
+// from, throws error(closed).
 template <class T>
 class future {
   template <bool Interruptible>
@@ -169,7 +168,7 @@ class future {
     throw error(errc::closed, "wait for a promise", "its future was awaited before, or moved away");
   }
 
-  std::shared_ptr<detail::promised<T>> shared_;  // null once it is awaited
+  std::shared_ptr<detail::promised<T>> shared_;  // null once awaited
 };
 
 template <class T>

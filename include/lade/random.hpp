@@ -1,4 +1,4 @@
-// Random numbers that depend on what they are for, not on which thread draws them or when.
+// Random numbers that depend on a key, not on the thread that draws them or the time.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace lade {
 
 // One step of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-// OOPSLA 2014): a bijection of 64 bits that passes for random.
+// OOPSLA 2014): a bijection of 64-bit numbers with pseudorandom values.
 constexpr std::uint64_t scramble(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -17,10 +17,11 @@ constexpr std::uint64_t scramble(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-// A generator of random bits, usable with the standard distributions. A stage's function that
-// takes one gets it keyed by (seed, epoch, position of the sample, stage): the same numbers on
-// every run, with any number of threads. The members below, unlike the standard distributions,
-// give the same values on every platform.
+// A generator of random bits, usable with the standard distributions. A stage passes one to each
+// call of its function that takes one, keyed by (seed, epoch, position of the sample, stage, part).
+// So every run draws the same numbers, with any number of threads.
+//
+// The members below return the same values on every platform; the standard distributions do not.
 class random {
   __extension__ using uint128 = unsigned __int128;
 
@@ -29,7 +30,7 @@ class random {
 
   constexpr random() = default;
 
-  // random(seed, epoch, position): one stream of numbers per combination.
+  // random(seed, epoch, position): an independent stream of numbers for each combination of keys.
   template <class... Keys>
   constexpr explicit random(std::uint64_t seed, Keys... keys) noexcept : state_(scramble(seed)) {
     ((state_ = scramble(state_ ^ static_cast<std::uint64_t>(keys))), ...);
@@ -43,7 +44,7 @@ class random {
     return bits;
   }
 
-  // Skips as many numbers, at once.
+  // Skips `count` numbers in constant time.
   constexpr void discard(std::uint64_t count) noexcept { state_ += count * 0x9e3779b97f4a7c15; }
 
   // Uniform in [0, 1), a multiple of 2^-53.

@@ -1,5 +1,5 @@
-// Services of a reactor: how a library that waits for descriptors and timers by itself, such as
-// libcurl, becomes part of a runtime.
+// Integrates a library that waits for descriptors and timers by itself, such as libcurl, into a
+// runtime.
 
 #pragma once
 
@@ -11,11 +11,13 @@
 
 namespace lade {
 
-// A thread of a runtime that waits for descriptors, timers and system calls. Services know theirs.
+// A thread of a runtime that waits for descriptors, timers and system calls. See
+// reactor_service::where() for the reactor of a service.
 using reactor = detail::reactor;
 
-// An object per reactor and class, such as the handle of a transfer library. It is made when a
-// coroutine first asks for it, and lives, is called and dies on the reactor's thread:
+// One object per reactor and class, such as the handle of a transfer library. The service is
+// created when a coroutine first asks for it. It is created, called and destroyed on the reactor's
+// thread:
 //
 //   class transfers final : public reactor_service {
 //    public:
@@ -23,17 +25,17 @@ using reactor = detail::reactor;
 //    private:
 //     void ready(int fd, unsigned events) noexcept override;  // read from or write to `fd`
 //     void expired() noexcept override;
-//     void end_turn() noexcept override;                      // resume who waits
+//     void end_turn() noexcept override;                      // resume waiting coroutines
 //   };
 //
 // In each turn the reactor calls ready() for every descriptor with events, then expired() if the
-// timer is due, then end_turn() once. A service resumes coroutines in end_turn() only: they may
-// call the service again.
+// timer is due, then end_turn() once. A service must resume coroutines in end_turn() only, since
+// they may call the service again.
 //
-// When the runtime ends, the reactor destroys its services. Polls that are still armed then, as
-// those of idle connections are, end with them; they do not keep a runtime alive.
+// The reactor destroys its services when the runtime ends. Polls that are still armed, such as
+// those of idle connections, do not keep a runtime alive and end with it.
 //
-// Coroutines reach a service through an awaitable that derives from service_await.
+// Coroutines use a service through an awaitable that derives from service_await.
 class reactor_service {
  public:
   using clock = std::chrono::steady_clock;
@@ -44,15 +46,16 @@ class reactor_service {
   virtual ~reactor_service();
 
  protected:
-  // Polls a descriptor for these events (POLLIN, POLLOUT), and no others, until told otherwise.
-  // None ends that, which must happen before the descriptor is closed. A descriptor that cannot be
-  // polled is ready for POLLERR. Throws std::bad_alloc, and polls as before.
+  // Polls a descriptor for `events` (POLLIN, POLLOUT) until the next call for it, and replaces its
+  // earlier events. 0 ends the poll; call it so before the descriptor is closed. A descriptor that
+  // cannot be polled is reported as ready with POLLERR. If poll throws std::bad_alloc, the earlier
+  // events remain.
   void poll(int fd, unsigned events);
 
-  // Has expired() called at that time, and at no other. max(): never.
+  // Sets the time of the only timer: expired() is called then. max(): never.
   void set_timer(clock::time_point when) noexcept;
 
-  // Closes a descriptor soon, without waiting for it.
+  // Closes a descriptor asynchronously. Returns without waiting.
   void close(int fd) noexcept { reactor_.close(fd); }
 
   reactor& where() const noexcept { return reactor_; }
@@ -76,17 +79,18 @@ class reactor_service {
   std::unordered_map<int, detail::polled*> polls_;
 };
 
-// The base of what coroutines await of a service. On the reactor's thread, begin() starts the work
-// and end_early() makes it end soon after a stop; `complete("after a transfer")` resumes the
-// coroutine, once, where it belongs.
+// The base of the awaitables of a service. On the reactor's thread, begin() starts the work, and
+// end_early() makes it end soon after a stop. `complete("after a transfer")` must be called once;
+// it resumes the coroutine on its executor.
 template <class S>
 class service_await : public detail::reactor_await {
  protected:
-  // `where`: the reactor of the service, for work that it has begun; null: any of the runtime.
+  // `where`: the reactor whose service already runs the work; null: any reactor of the runtime.
   explicit service_await(reactor* where = nullptr) noexcept : reactor_await(where) {}
   ~service_await() = default;
 
-  // On the reactor's thread. Makes the service if need be, and throws what that throws.
+  // The service of the reactor, created on first use. On the reactor's thread only. Rethrows
+  // exceptions of the constructor of S.
   S& service() const { return where().template service<S>(); }
 };
 

@@ -1,4 +1,4 @@
-// What flows through a loader before it becomes batches: a key, a label, bytes and named fields.
+// A key, a label, bytes and named fields, which flow through a loader before batching.
 
 #pragma once
 
@@ -19,8 +19,7 @@ namespace lade {
 
 namespace detail {
 
-// A std::filesystem::path. Its header is left to those who have paths, since it takes long to
-// compile.
+// A std::filesystem::path, whose header is not included here because it takes long to compile.
 template <class P>
 concept file_path = requires(const P& path) {
   { path.filename() } -> std::same_as<P>;
@@ -29,12 +28,12 @@ concept file_path = requires(const P& path) {
 
 }  // namespace detail
 
-// One training sample: its key (a path, a URL, a member's name), its label, its bytes once they
-// have been read, and fields by name, where a reader yields several values for one sample:
+// A training sample: its key (a path, a URL, the name of a member), its label, and its bytes once
+// they are read. If a reader yields several values per sample, these are named fields:
 //
 //   sample.field("jpg").bytes()        sample.field("caption").text()
 //
-// A small value: copies share the key, the bytes and the fields.
+// Cheap to copy: copies share the key, the bytes and the fields.
 class sample {
  public:
   static constexpr std::int64_t no_label = -1;
@@ -47,17 +46,17 @@ class sample {
 
   const std::string& key() const noexcept { return *key_; }
 
-  // What errors call the sample: its key, without secrets if that is a URL (see url.hpp).
+  // The name in errors: the key, without secrets if it is a URL (see url.hpp).
   std::string name() const;
 
   std::int64_t label() const noexcept { return label_; }
   const buffer& data() const noexcept { return data_; }
 
-  // Whether with_data has been called, also with no bytes: those of an empty file. A listing's
-  // samples have no data until they are read.
+  // Whether with_data was called, even with an empty buffer, as for an empty file. The samples of a
+  // listing have no data until they are read.
   bool has_data() const noexcept { return has_data_; }
 
-  // The same sample with other bytes, without any, or with another label.
+  // Returns the sample with other bytes, without bytes, or with another label.
   sample with_data(buffer data) && {
     data_ = std::move(data);
     has_data_ = true;
@@ -73,26 +72,26 @@ class sample {
     return std::move(*this);
   }
 
-  // All fields, in the order in which they were added.
+  // All fields, in the order of their addition.
   std::span<const lade::field> fields() const noexcept {
     return fields_ ? std::span<const lade::field>(*fields_) : std::span<const lade::field>();
   }
 
-  // The field of that name. `find_field` returns null if there is none; `field` throws
-  // error(invalid_argument) that names the sample, the field, and those it has.
+  // Returns the field of that name. If there is none, `find_field` returns null, and `field` throws
+  // error(invalid_argument) naming the sample, the field, and the existing fields.
   const lade::field* find_field(std::string_view name) const noexcept;
   const lade::field& field(std::string_view name) const;
 
-  // The same sample with one more field, which replaces one of the same name, or without one. Both
-  // copy the list of fields.
+  // Returns the sample with a field added, which replaces a field of the same name, or with a field
+  // removed. Both copy the list of fields.
   sample with_field(lade::field added) &&;
   sample without_field(std::string_view name) &&;
 
-  // The same sample with these fields only. Throws error(invalid_argument) for a name that occurs
-  // twice.
+  // Returns the sample with `fields` instead of all its fields. Throws error(invalid_argument) if a
+  // name occurs twice.
   sample with_fields(std::vector<lade::field> fields) &&;
 
-  // The size of the sample's data and fields in memory.
+  // The size of the sample's data and fields in memory, in bytes.
   std::size_t content_bytes() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a trainer gets: tensors with names, made of many samples.
+// Named tensors made of many samples, the input of a trainer.
 
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace lade {
 
-// A tensor of a batch, under the name of the field that it is made of.
+// A tensor of a batch, named like the field that it contains.
 class named_tensor {
  public:
   named_tensor(std::string name, lade::tensor tensor)
@@ -29,41 +29,41 @@ class named_tensor {
   lade::tensor tensor_;
 };
 
-// Samples as tensors, which have a part for each sample in their first dimension:
+// Samples as tensors. The first dimension of each tensor is the sample:
 //
 //   batch.tensor()      the first: u8 [256, 224, 224, 3]
-//   batch["mask"]       the one that is made of the field "mask"
+//   batch["mask"]       the tensor of the field "mask"
 //   batch.labels()      i64 [256]
 //
 // Copies share the tensors.
 class sample_batch {
  public:
-  // One tensor, which is called "data".
+  // A batch of one tensor named "data".
   sample_batch(lade::tensor data, std::vector<sample> samples);
 
-  // Throws error(invalid_argument) if there is no tensor, or two have the same name.
+  // Throws error(invalid_argument) if there is no tensor or two have the same name.
   sample_batch(std::vector<named_tensor> tensors, std::vector<sample> samples);
 
   std::size_t size() const noexcept { return samples_.size(); }
 
-  // The first tensor, and all of them.
+  // The first tensor; all tensors.
   const lade::tensor& tensor() const noexcept { return tensors_.front().tensor(); }
   std::span<const named_tensor> tensors() const noexcept { return tensors_; }
 
-  // The tensor of that name. `find` returns null if there is none; `[]` throws
-  // error(invalid_argument) that names those there are.
+  // Returns the tensor of that name. If there is none, `find` returns null, and `[]` throws
+  // error(invalid_argument) naming the existing tensors.
   const lade::tensor* find(std::string_view name) const noexcept;
   const lade::tensor& operator[](std::string_view name) const;
 
-  // The samples' keys and labels, and their fields, but for bytes and for what has become tensors.
-  // `std::move(batch).samples()` takes them out.
+  // The samples with their keys, labels and fields, but without their bytes and without fields that
+  // became tensors. `std::move(batch).samples()` moves them out.
   const std::vector<sample>& samples() const& noexcept { return samples_; }
   std::vector<sample> samples() && noexcept { return std::move(samples_); }
 
-  // The labels as i64 [size()], in fresh memory.
+  // Copies the labels into a new i64 tensor [size()].
   lade::tensor labels() const;
 
-  // The size of the tensors and of the samples' fields in memory.
+  // The size of the tensors and of the samples' contents in memory, in bytes.
   std::size_t content_bytes() const;
 
  private:

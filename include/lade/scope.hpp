@@ -1,4 +1,4 @@
-// Children that do not outlive their parent.
+// Structured concurrency: child tasks that end before their parent continues.
 
 #pragma once
 
@@ -20,49 +20,52 @@
 
 namespace lade {
 
-// Tasks that run beside the coroutine that starts them and end before it goes on:
+// Child tasks that run beside the coroutine that starts them, and end before that coroutine
+// continues:
 //
 //   scope children(co_await this_context());
 //   for (auto& shard : shards) children.start(read(shard));
 //   co_await children.join();  // rethrows the first failure, after all have ended
 //
-// Children run where their parent runs: those of a coroutine on the CPU pool run in parallel. The
-// first failure asks all others to stop. A scope that is destroyed with live children, because
-// an exception passes by, asks them to stop and waits for them; on a thread of an executor it
-// meanwhile runs other work of that executor.
+// Children run on the executor of their parent: children of a coroutine on the CPU pool run in
+// parallel. The first failure cancels all other children.
+//
+// If a scope is destroyed with live children, as when an exception propagates, the destructor
+// cancels the children and blocks until all have ended. On a thread of an executor it runs other
+// jobs of that executor meanwhile.
 class scope {
  public:
   class join_awaiter;
   class ended_awaiter;
 
-  // For coroutines outside of a runtime: children run inside of start() until they first wait.
+  // For coroutines outside a runtime: start() runs a child inline until the child first suspends.
   scope() : scope(context{}) {}
 
-  // Children inherit `surroundings`; a stop requested there reaches them.
+  // Children inherit the context `surroundings`. A stop requested there cancels them.
   explicit scope(const context& surroundings);
   ~scope();
 
-  // Any thread, but not after join() has been awaited or the scope been destroyed. The result of
-  // the task is dropped. Throws bad_alloc; the task is then destroyed and is no child.
+  // Starts a child and drops its result. Any thread, but not after join() was awaited or the scope
+  // was destroyed. If it throws std::bad_alloc, the task is destroyed and is no child.
   template <class T>
   void start(task<T> child);
 
-  // Awaits the end of all children and rethrows the first failure. A stop of the awaiting coroutine
-  // does not end the wait.
+  // `co_await join()` waits for all children, then rethrows the first failure. A stop of the
+  // awaiting coroutine does not end the wait.
   [[nodiscard]] join_awaiter join() noexcept;
 
-  // Awaits the end of all children and leaves their failure to join(). Throws error(stopped) when
-  // the awaiting coroutine is asked to stop.
+  // `co_await ended()` waits for all children; join() still reports their failure. Throws
+  // error(stopped) if the awaiting coroutine is asked to stop.
   [[nodiscard]] ended_awaiter ended() noexcept;
 
-  // Asks all children to stop. Any thread.
+  // Asks all children to stop. Returns without waiting for them. Any thread.
   void stop() noexcept { detail::request_stop(stop_); }
 
-  // Ends the children as the failure of one of them does: it becomes what join() rethrows, unless
-  // one has failed before. Any thread, but not after join() has returned.
+  // Cancels all children as the failure of a child does: join() rethrows `failure`, unless a child
+  // failed before. Any thread, but not after join() has returned.
   void fail(std::exception_ptr failure) noexcept;
 
-  // What children are asked to stop by.
+  // The stop token of the children.
   std::stop_token stop_token() const noexcept { return surroundings_.stop; }
 
  private:

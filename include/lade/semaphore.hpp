@@ -1,4 +1,4 @@
-// A count of permits that coroutines wait for.
+// A number of permits, for which coroutines wait.
 
 #pragma once
 
@@ -11,29 +11,29 @@
 
 namespace lade {
 
-// Permits are given in the order in which they were asked for.
+// A fair semaphore: permits are acquired in the order of the calls of acquire().
 class semaphore {
  public:
   class awaiter;
 
   explicit semaphore(std::size_t permits) noexcept : permits_(permits) {}
 
-  // Ends the process if coroutines wait for it.
+  // Ends the process if coroutines wait for a permit.
   ~semaphore() { waiters_.require_empty("a semaphore was destroyed while coroutines wait for it"); }
 
-  // `co_await acquire()` takes one permit, waiting for it if need be. Throws error(stopped) when
-  // the awaiting coroutine is asked to stop; it then has no permit.
+  // `co_await acquire()` takes one permit, and suspends until one is free. Throws error(stopped) if
+  // the awaiting coroutine is asked to stop; it then holds no permit.
   [[nodiscard]] awaiter acquire() noexcept;
 
-  // Takes a permit if one is free.
+  // Takes a permit and returns true if one is free. Never suspends. Any thread.
   bool try_acquire() {
     std::lock_guard lock(mutex_);
     return take();
   }
 
-  // Gives permits back. Those who waited for them go on where they belong; outside of a runtime,
-  // inside of this call. Any thread. Throws error(invalid_argument), and gives none back, if more
-  // were free than a std::size_t can count.
+  // Returns permits and resumes coroutines that wait for them, each on its executor. A coroutine
+  // outside a runtime resumes inline, inside this call. Any thread. Throws error(invalid_argument),
+  // and returns no permit, if the number of free permits would exceed a std::size_t.
   void release(std::size_t permits = 1);
 
  private:

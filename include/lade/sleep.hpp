@@ -1,4 +1,4 @@
-// Waiting for a time, and giving up after one.
+// Waiting for a duration, and limiting the duration of a task.
 
 #pragma once
 
@@ -19,9 +19,10 @@
 
 namespace lade {
 
-// Waits for a duration: until it is asked to stop for nanoseconds::max(), and not at all for 0 or
-// less. C++ converts hours and the like without a check: nanoseconds hold no more than 292 years.
-// Needs a runtime. Throws error(stopped) when asked to stop.
+// Suspends for `duration`. nanoseconds::max() sleeps until the caller is asked to stop; 0 or less
+// does not suspend. Requires a runtime. Throws error(stopped) if the caller is asked to stop.
+//
+// C++ converts hours and other units without an overflow check: nanoseconds hold at most 292 years.
 inline task<> sleep(std::chrono::nanoseconds duration) {
   bool slept = co_await detail::sleep_until(detail::later(detail::clock::now(), duration));
   if (!slept) throw error(errc::stopped, "sleep");
@@ -29,13 +30,16 @@ inline task<> sleep(std::chrono::nanoseconds duration) {
 
 namespace detail {
 
-// How long coroutines of these surroundings have waited for memory, for the item that they work on
-// and those before it.
+// How long coroutines of this context have been suspended in memory allocations, for their current
+// item and all items before it.
 std::chrono::nanoseconds waited_for_memory(const context& surroundings, clock::time_point now);
 
-// Time in which memory is waited for does not count. Sleeps at least once: what need not wait is
-// done before a limit of 0 is over. Then for a sixteenth of the limit at least: while memory is
-// waited for, the time that is left does not get less, however short it is.
+// The alarm of with_timeout: requests a stop of `late` after `duration`, and sets `rang`. Time in
+// which the work waits for memory does not count.
+//
+// It sleeps at least once, so that work that need not wait finishes even under a limit of 0. Each
+// further sleep lasts at least a sixteenth of the limit and 1 ms: while the work waits for memory
+// the remaining time does not shrink, and short sleeps would spin.
 inline task<> stop_after(std::chrono::nanoseconds duration, const context& surroundings,
                          std::stop_source& late, bool& rang) {
   duration = std::max(duration, std::chrono::nanoseconds());
@@ -53,7 +57,7 @@ inline task<> stop_after(std::chrono::nanoseconds duration, const context& surro
   late.request_stop();
 }
 
-// Ends the alarm of stop_after when the work is done, whichever way.
+// Stops the alarm of stop_after when the work ends, also by an exception.
 class disarm {
  public:
   explicit disarm(std::stop_source& alarm) noexcept : alarm_(alarm) {}
@@ -80,11 +84,16 @@ inline task<> set_alarm(const context& surroundings, task<> alarm) {
 
 }  // namespace detail
 
-// Awaits `work`, but asks it to stop when it has not finished after `limit`, waits until it has
-// ended, and then throws error(timed_out, doing). What finishes all the same gives its result. A
-// limit of nanoseconds::max() is none; one of 0 or less still lets work finish that need not wait.
-// The work is asked to stop on the reactor's thread, also while it blocks every thread of its pool.
-// Needs a runtime: throws error(no_runtime, doing) outside of one, and does not begin the work.
+// Awaits `work` with a timeout. If `work` has not finished after `limit`, it is asked to stop;
+// with_timeout waits until it has ended and throws error(timed_out, doing). If `work` nevertheless
+// returns, or throws anything but error(stopped), so does with_timeout.
+//
+// - `limit`: nanoseconds::max() means none. Under 0 or less, work that need not wait still
+//   finishes.
+// - Thread: the stop is requested on the reactor's thread, so also while the work blocks every
+//   thread of its pool.
+// - Errors: requires a runtime. Outside one it throws error(no_runtime, doing) and does not start
+//   the work.
 template <class T>
 task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
                      std::string doing = "wait for a task") {
@@ -101,7 +110,7 @@ task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
   alarm_context.home = &outer.runtime->reactor();
   bool rang = false;
   try {
-    auto results = co_await when_all(  // the alarm first: the work may go on without ever waiting
+    auto results = co_await when_all(  // the alarm first: the work may run to its end inline
         detail::set_alarm(alarm_context, detail::stop_after(limit, alarm_context, late, rang)),
         detail::disarm_after(std::move(work), inner, alarm));
     if constexpr (!std::is_void_v<T>)

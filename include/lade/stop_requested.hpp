@@ -1,14 +1,14 @@
-// Long functions that end early when their run is stopped.
+// For long functions of stages, which should end early when their run is stopped.
 
 #pragma once
 
 namespace lade {
 
-// Whether the stage is being stopped in whose call of a plain function this thread is. False
-// outside of such a call, and on threads that the function has started.
+// Whether the stage that called the current plain function is asked to stop. False outside such a
+// call, and on threads that the function has started.
 //
-// A run that is stopped waits for the functions that it has called. One that takes longer than some
-// milliseconds asks between its steps, and throws error(stopped):
+// A stopped run waits for the functions that its stages have called. A function that takes longer
+// than a few milliseconds should test between its steps, and throw error(stopped):
 //
 //   for (const auto& frame : frames) {
 //     if (lade::stop_requested()) throw lade::error(lade::errc::stopped, "embed " + name);

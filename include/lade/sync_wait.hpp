@@ -1,4 +1,4 @@
-// Waiting for a task from an ordinary thread.
+// Blocks an ordinary thread until a task has finished.
 
 #pragma once
 
@@ -12,9 +12,8 @@ namespace lade {
 
 namespace detail {
 
-// Spins for two microseconds and then sleeps in the kernel. Where it was measured, a thread that
-// waits in a std::semaphore, which yields before it sleeps, went on many times later
-// (docs/benchmarks.md, engine).
+// Spins for two microseconds, then sleeps in the kernel. A std::semaphore yields before it sleeps;
+// in measurements a thread that waits in one resumed many times later (docs/benchmarks.md, engine).
 class blocking_completion : public completion {
  public:
   blocking_completion() noexcept : completion{finish} {}
@@ -28,14 +27,14 @@ class blocking_completion : public completion {
   futex_word state_ = running;
 };
 
-// Throws error(wrong_thread) on a thread of lade's, which must not block.
+// Throws error(wrong_thread) on a thread of a runtime, which must not block.
 void require_blocking_allowed();
 
 }  // namespace detail
 
-// Runs a task that needs no runtime and blocks until it has finished. It starts on this thread.
-// Tasks that read, sleep or decode need sync_wait(runtime, task) of runtime.hpp. Throws
-// error(wrong_thread) on a thread that belongs to a runtime.
+// Runs a task that needs no runtime, and blocks until it has finished. Starts it on the calling
+// thread. Tasks that read, sleep or decode require sync_wait(runtime, task) of runtime.hpp. Throws
+// error(wrong_thread) on a thread of a runtime.
 template <class T>
 T sync_wait(task<T> work) {
   detail::require_blocking_allowed();

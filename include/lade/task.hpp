@@ -17,15 +17,15 @@ namespace detail {
 
 }  // namespace detail
 
-// A coroutine that has not started yet and gives one T, or throws. `co_await std::move(task)`
-// starts it on the awaiting thread and gives its result. A task is awaited once: again, or after it
-// was moved from, that throws error(invalid_argument). It inherits the
-// runtime, the stop token and the place of its awaiter, and is destroyed with the task object,
-// which must not happen while it runs.
+// A lazy coroutine that returns one T or throws. `co_await std::move(task)` starts the task on the
+// awaiting thread and returns its result. A second await, or an await of a task that was moved
+// from, throws error(invalid_argument).
 //
-// A task that finishes without suspending costs its awaiter a call and no atomic operation, and
-// no stack: awaiting a million of them in a loop is fine in any build, since nothing depends on
-// tail calls.
+// A task inherits the context of its awaiter: runtime, stop token, executor. The task object owns
+// the coroutine and must not be destroyed while the coroutine runs.
+//
+// Awaiting a task that finishes without suspending costs a call and no atomic operation. It uses no
+// stack in any build, since nothing depends on tail calls: a loop may await a million such tasks.
 template <class T = void>
 class [[nodiscard]] task {
  public:
@@ -47,17 +47,17 @@ class [[nodiscard]] task {
     return awaiter(coroutine_);
   }
 
-  // For those who start a task other than by awaiting it (when_all, scope, sync_wait, stages):
-  // starts it, which must not have been started, under `parent`. Returns whether it has finished;
-  // otherwise calls `done` when it has.
+  // For code that starts a task without awaiting it (when_all, scope, sync_wait, stages). Starts
+  // the task, which must be unstarted, under `parent`. Returns true if it has finished already;
+  // otherwise `done` is called when it finishes.
   bool start(const detail::promise_base& parent, detail::completion& done) {
     return coroutine_.promise().start(parent, done);
   }
-  // Throws error(invalid_argument) if it has been started or moved from.
+  // Throws error(invalid_argument) if the task was started or moved from.
   void require_unstarted() const {
     if (!coroutine_ || coroutine_.promise().started()) detail::refuse_task(!coroutine_);
   }
-  // The result of a finished task.
+  // Moves the result out of a finished task, or rethrows its exception.
   T take() { return coroutine_.promise().take(); }
 
  private:
@@ -130,7 +130,7 @@ class task<T>::awaiter : private detail::completion {
 
 namespace detail {
 
-// Starts `work` on a thread of `where` and calls `done` when it has finished.
+// Posts a job to `where` that starts `work`, and calls `done` when `work` has finished.
 template <class T>
 class start_job {
  public:

@@ -1,4 +1,4 @@
-// Arrays of numbers: an element type, a shape and strides over a buffer.
+// An array of numbers, with an element type, a shape and strides over a buffer.
 
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace lade {
 
-// A boolean is a byte, 0 or 1. f16 is IEEE 754 binary16, bf16 the upper half of a binary32. Both
-// are stored as 16 bits.
+// A boolean is one byte, 0 or 1. f16 is IEEE 754 binary16; bf16 is the upper half of a binary32.
+// Both occupy 16 bits.
 enum class element_type : std::uint8_t {
   boolean,
   u8,
@@ -35,7 +35,7 @@ enum class element_type : std::uint8_t {
   f64
 };
 
-inline constexpr std::size_t element_types = 13;  // how many there are
+inline constexpr std::size_t element_types = 13;  // number of enumerators
 
 constexpr std::size_t element_bytes(element_type type) noexcept {
   constexpr std::array<std::uint8_t, element_types> bytes{1, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
@@ -44,11 +44,11 @@ constexpr std::size_t element_bytes(element_type type) noexcept {
 
 std::string_view name(element_type type) noexcept;  // "bool", "u8", "bf16", ...
 
-// Whether T is the C++ type that holds one element: std::uint16_t for f16 and bf16.
+// Whether T is the C++ type of one element: std::uint16_t for f16 and bf16.
 template <class T>
 constexpr bool holds(element_type type) noexcept;
 
-// The extents of up to eight dimensions, outermost first. Also used for strides.
+// Up to eight extents, outermost dimension first. Also used for strides.
 class dimensions {
  public:
   static constexpr std::size_t max_rank = 8;
@@ -70,7 +70,7 @@ class dimensions {
   constexpr const std::int64_t* begin() const noexcept { return extents_.data(); }
   constexpr const std::int64_t* end() const noexcept { return extents_.data() + rank_; }
 
-  // The dimensions with one more in front, and without the first.
+  // Returns the dimensions with one more in front, or without the first.
   dimensions prepend(std::int64_t extent) const;
   dimensions tail() const;
 
@@ -87,35 +87,37 @@ class dimensions {
 
 std::string to_string(const dimensions& extents);  // "[3, 224, 224]"
 
-// What the elements of a tensor are and how many there are.
+// The type and the shape of the elements of a tensor.
 struct tensor_spec {
   element_type type = element_type::u8;
   dimensions shape;
 
-  // The number of elements, and of bytes when they are contiguous. Throws error(invalid_argument)
-  // for a negative extent or a product that does not fit.
+  // The number of elements, and of bytes if the elements are contiguous. Throws
+  // error(invalid_argument) for a negative extent or an overflow.
   std::size_t elements() const;
   std::size_t bytes() const { return elements() * element_bytes(type); }
 
   friend bool operator==(const tensor_spec&, const tensor_spec&) = default;
 };
 
-// An n-dimensional array. Like buffer, a tensor is a share in its memory: copies and parts refer
-// to the same elements. Strides count elements, not bytes, and may be zero or negative.
+// An n-dimensional array. Like a buffer, a tensor shares the ownership of its memory: copies and
+// slices refer to the same elements. Strides count elements, not bytes, and may be zero or
+// negative.
 class tensor {
  public:
   tensor() = default;
 
-  // A contiguous tensor (last dimension fastest) in fresh, uninitialised host memory.
+  // Allocates a contiguous tensor (last dimension fastest) in uninitialised host memory.
   explicit tensor(const tensor_spec& spec) : tensor(spec, buffer(spec.bytes())) {}
   tensor(element_type type, const dimensions& shape) : tensor(tensor_spec{type, shape}) {}
 
-  // A contiguous tensor over the first bytes of `memory`. Throws error(invalid_argument) when it
-  // is too small or not aligned to the element type.
+  // A contiguous tensor over the first bytes of `memory`. Throws error(invalid_argument) if the
+  // memory is too small or not aligned to the element type.
   tensor(const tensor_spec& spec, buffer memory);
 
-  // A strided tensor whose first element is at `first`, inside `memory`. Throws
-  // error(invalid_argument) when an element would lie outside of it.
+  // A strided tensor over `memory` with its first element at `first`, which must be aligned to the
+  // element type. Throws error(invalid_argument) otherwise, if an element lies outside `memory`, or
+  // if strides and shape differ in rank.
   tensor(const tensor_spec& spec, const dimensions& strides, buffer memory, std::byte* first);
 
   const tensor_spec& spec() const noexcept { return spec_; }
@@ -123,24 +125,24 @@ class tensor {
   const dimensions& shape() const noexcept { return spec_.shape; }
   const dimensions& strides() const noexcept { return strides_; }
   std::size_t rank() const noexcept { return spec_.shape.size(); }
-  device where() const noexcept { return memory_.where(); }  // of its memory
+  device where() const noexcept { return memory_.where(); }  // device of its memory
   const buffer& memory() const noexcept { return memory_; }
   bool contiguous() const noexcept;
 
   std::byte* bytes() const noexcept { return first_; }
 
-  // The address of the first element. Throws error(invalid_argument) if T is not the type that
-  // holds one (see holds).
+  // The address of the first element. Throws error(invalid_argument) unless holds<T>(type()).
   template <class T>
   T* data() const {
     if (!holds<T>(type())) refuse_elements(__PRETTY_FUNCTION__);
     return reinterpret_cast<T*>(first_);
   }
 
-  // Part `i` along the first dimension: image i of a batch. Shares the memory.
+  // Element `i` along the first dimension, such as image i of a batch. Shares the memory. Throws
+  // std::out_of_range.
   tensor operator[](std::int64_t i) const;
 
-  // Parts [begin, end) along the first dimension. Shares the memory.
+  // Elements [begin, end) along the first dimension. Shares the memory. Throws std::out_of_range.
   tensor slice(std::int64_t begin, std::int64_t end) const;
 
  private:
@@ -175,7 +177,7 @@ constexpr bool holds(element_type type) noexcept {
   return false;
 }
 
-// The element type of a number in C++. For std::uint16_t it is u16, which f16 and bf16 are not.
+// Number types of C++ that have an element type. std::uint16_t has u16, not f16 or bf16.
 template <class T>
 concept has_element_type = std::is_arithmetic_v<T> && [] {
   for (std::size_t i = 0; i < element_types; ++i)

@@ -1,4 +1,4 @@
-// A coroutine's access to its own surroundings.
+// A coroutine's access to its own execution context.
 
 #pragma once
 
@@ -30,14 +30,15 @@ class this_context_awaiter {
 
 inline const context this_context_awaiter::none;
 
-// `co_await this_context_reference()` gives the context itself. In a task it is valid until the
-// task has ended; in a generator only until the next co_yield.
+// `co_await this_context_reference()` returns the context by reference. In a task the reference is
+// valid until the task ends; in a generator only until the next co_yield.
 class this_context_reference : public this_context_awaiter {
  public:
   const context& await_resume() const noexcept { return *context_; }
 };
 
-// `co_await under(surroundings, task)` awaits the task in other surroundings than the awaiter's.
+// `co_await under(surroundings, task)` awaits the task in the context `surroundings`, which must
+// outlive the await, instead of the awaiter's context.
 template <class T>
 class under : private completion {
  public:
@@ -72,9 +73,10 @@ class under : private completion {
 
 }  // namespace detail
 
-// `co_await this_context()` gives a copy of the context of the awaiting coroutine: its runtime, its
-// stop token. A task has one context. A generator has that of whoever awaits its next value: it may
-// be another after each co_yield, and is to be asked for again.
+// `co_await this_context()` returns a copy of the context of the awaiting coroutine, such as its
+// runtime and stop token. The context of a task never changes. A generator has the context of the
+// coroutine that awaits its next value. It may change at each co_yield, so query it again
+// afterwards.
 inline detail::this_context_awaiter this_context() noexcept { return {}; }
 
 }  // namespace lade

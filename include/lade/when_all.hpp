@@ -1,4 +1,4 @@
-// Awaiting several tasks at once.
+// Awaits several tasks at once.
 
 #pragma once
 
@@ -19,13 +19,14 @@ namespace lade {
 
 namespace detail {
 
-// Counts children down and resumes their parent when all have finished.
+// Counts finished children, and resumes their parent when all have finished.
 class latch : public completion {
  public:
   latch() noexcept : completion{child_finished} {}
 
-  // Starts what `children` starts under a promise_base it is given, each with this latch as its
-  // completion and returning how many have finished already. Returns whether to suspend.
+  // `start_children(base, done)` starts all children under `base`, the promise of the parent, with
+  // `done` (this latch) as their completion. It returns how many children finished inline. Returns
+  // whether the parent must suspend.
   template <class Promise, class Start>
   bool start(std::coroutine_handle<Promise> parent, std::size_t children, Start start_children) {
     auto* base = base_of(parent);
@@ -48,8 +49,9 @@ class latch : public completion {
   const context* context_ = nullptr;
 };
 
-// What a child of when_all inherits: all of its parent's but the lineage, since children may
-// consume at the same time.
+// The promise_base that one child of when_all inherits. It has the context of the parent, but a
+// separate lineage, since children may consume items concurrently. hand_over() then merges that
+// lineage into the parent's.
 class child_root : public promise_base {
  public:
   void attach(const promise_base* parent) noexcept {
@@ -145,16 +147,17 @@ class when_all_range : public latch {
 
 }  // namespace detail
 
-// `co_await when_all(a(), b())` starts the tasks one after the other on this thread, waits for all
-// of them and gives a tuple of their results, std::monostate for void. If any has failed, it
-// throws what the first of them in the order of the arguments has thrown.
+// `co_await when_all(a(), b())` awaits all tasks and returns a tuple of their results, with
+// std::monostate for void. It starts the tasks one after the other on the awaiting thread, and
+// waits until all have finished. If tasks fail, it throws the exception of the first failed
+// argument.
 template <class... Ts>
 [[nodiscard]] detail::when_all_tuple<Ts...> when_all(task<Ts>... tasks) {
   (tasks.require_unstarted(), ...);
   return detail::when_all_tuple<Ts...>(std::move(tasks)...);
 }
 
-// The same for any number of tasks of one type; gives a vector of their results, or nothing.
+// The same for any number of tasks of one type. Returns a vector of the results, or void for void.
 template <class T>
 [[nodiscard]] detail::when_all_range<T> when_all(std::vector<task<T>> tasks) {
   for (auto& each : tasks) each.require_unstarted();

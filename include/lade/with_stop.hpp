@@ -1,4 +1,4 @@
-// with_stop: work that another stop ends than that of the coroutine around it.
+// with_stop: work with an additional stop token.
 
 #pragma once
 
@@ -11,13 +11,14 @@
 
 namespace lade {
 
-// Awaits `work`, which is asked to stop by `stop` as well as by the stop of the awaiting coroutine.
-// Returns or throws what the work does: error(stopped) if its awaits were ended.
+// Awaits `work`, which is cancelled by `stop` as well as by the stop of the awaiting coroutine.
+// Returns the result of the work or throws its exception: error(stopped) if its awaits were
+// cancelled.
 //
 //   auto request = co_await lade::with_stop(ending, receive(client));  // ends with the server
 //   co_await send(client, answer(request));                            // does not
 //
-// Returns only when the work has ended. Thread: `stop` may be requested on any. Needs no runtime.
+// Returns only when the work has ended. Thread: the stop may be requested on any. Needs no runtime.
 template <class T>
 task<T> with_stop(std::stop_token stop, task<T> work) {
   auto& outer = co_await detail::this_context_reference();

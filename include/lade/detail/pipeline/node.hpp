@@ -1,4 +1,4 @@
-// The steps that pipelines are made of.
+// A step of a pipeline.
 
 #pragma once
 
@@ -18,26 +18,26 @@
 
 namespace lade::detail {
 
-// A step, whatever its items are.
+// A step, independent of the type of its items.
 class node_base : public counted {
  public:
   explicit node_base(node_facts facts) noexcept : facts_(std::move(facts)) {}
 
   const node_facts& facts() const noexcept { return facts_; }
 
-  // The live generator of one run, which also does what hooks, profiles and long chains need.
-  // `run`: the context of the stage that takes the items.
+  // Opens the generator of the step for one run, with the support for hooks, profiles and long
+  // chains. `run`: the context of the stage that takes the items.
   generator open_in(const open_context& run) const;
 
-  // How many items it yields.
+  // Returns how many items the step yields.
   task<std::uint64_t> count(const open_context& run) const;
 
-  // For runs that have opened their stages. Warns if a stage that depends on the epoch is in its
-  // second run for an epoch that nobody has chosen.
+  // For runs that have opened their stages. Warns if a stage that depends on the epoch runs a
+  // second time for an epoch that was not set.
   static void warn_of_same_epoch(run_state& run);
 
  protected:
-  // An item that has been moved away from its generator.
+  // An item that was moved out of its generator.
   struct moved {
     counted_ptr<const counted> owner;
     void* item;
@@ -60,21 +60,21 @@ class node_base : public counted {
 
   const node_facts facts_;
   mutable std::mutex mutex_;
-  mutable unsigned runs_without_epoch_ = 0;    // that chose alike
-  mutable std::optional<std::uint64_t> seed_;  // of the first of them
+  mutable unsigned runs_without_epoch_ = 0;    // runs with the same choices
+  mutable std::optional<std::uint64_t> seed_;  // seed of the first such run
 };
 
-// One step of a pipeline, from the source to here. Immutable, shared by all pipelines made from it.
+// A step of a pipeline. Immutable, and shared by all pipelines that contain it.
 template <class T>
 class node : public node_base {
  public:
   using node_base::node_base;
 
-  // Makes the live generator of one run, in which this is the stage that is opened. Called on the
+  // Opens the generator for the run in whose context this step is the opened stage. Called on the
   // run's pool.
   virtual async_generator<T> open(const open_context& run) const = 0;
 
-  // Of a source that is reached by index: the same in another order. Null of all others.
+  // For a source with access by index: the same source in another order. Null for all others.
   virtual counted_ptr<const node> then(const order_step&) const { return {}; }
 
  private:

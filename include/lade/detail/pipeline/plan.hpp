@@ -1,4 +1,4 @@
-// What is known of the stages of a run before they are opened.
+// The graph of the stages of a run, and what they require of each other, before opening.
 
 #pragma once
 
@@ -21,74 +21,77 @@ namespace detail {
 class progress;
 struct planned_node;
 
-// What the stages behind a node require of it, and of the nodes before it.
+// The requirements of later stages for a node and the nodes before it.
 struct planned_rules {
-  // The stage behind which parts of one item cannot be told apart; null if there is none. A stage
-  // that makes parts before it refuses a state.
+  // The nearest later stage behind which parts of one item cannot be told apart; null if there is
+  // none. With one, a stage that makes parts refuses a state (a checkpoint).
   const std::string* mixes_parts = nullptr;
 
-  // Whether a later stage makes several items of one, and whether it cannot tell then how many
-  // members an item has.
+  // Whether a later stage splits items into parts, and whether it then cannot tell how many members
+  // an item has.
   bool parts_behind = false;
   bool members_unknown = false;
 
-  // Whether a later stage pairs items or splits them, so that a batch which a failure has cut short
-  // would be paired or split like none of another run: it is not delivered.
+  // Whether a later stage pairs or splits items. A batch that a failure cut short is then not
+  // delivered: it would be paired or split unlike in any other run.
   bool keeps_batches_whole = false;
 
-  bool in_path = false;  // of a route or tee
+  bool in_path = false;  // the node is in a path of a route or tee
 
-  // The nearest cache behind the node, and the nearest stage that says where it wants batches.
+  // The nearest later cache, and the nearest later stage that chooses the memory of batches.
   const planned_node* cache = nullptr;
   const planned_node* batches_for = nullptr;
 };
 
-// A node at one place of the graph. A node that several others take items of, or one of which
-// several inputs are the same, is at several places, and is opened at each.
+// A node at one place of the graph. A node is at several places, and is opened at each, if several
+// others take its items, or if one takes them by several inputs.
 struct planned_node {
-  const node_base* node = nullptr;       // null behind the last
-  const planned_node* behind = nullptr;  // the node that takes its items
+  const node_base* node = nullptr;       // null at the end, behind the last node
+  const planned_node* behind = nullptr;  // node that takes its items
   planned_rules rules = {};
-  std::vector<const planned_node*> inputs = {};  // behind the paths, if the node is a split
+  std::vector<const planned_node*> inputs = {};  // inputs; of a split, behind those of its paths
   std::uint64_t branch = 0;                      // differs between the places of one node
-  unsigned depth = 0;                            // how many nodes are behind it
-  unsigned halvings = 0;  // how often those behind it have divided the positions of the sources
+  unsigned depth = 0;                            // number of places behind it, with the end
+  unsigned halvings = 0;  // how often later nodes have halved the positions of the sources
 
-  // Of a stage that makes groups which a later stage splits: what a state says of them.
+  // Of a stage that makes groups which a later stage splits: the description of the groups in a
+  // state.
   std::string groups = {};
 
-  // Of a stage that wants batches in memory that it copies fastest from: which, when it is opened.
+  // Of a stage that chooses the memory of batches, such as memory that it copies fastest from: that
+  // memory, once the stage is opened.
   mutable memory_resource* batch_memory = nullptr;
 
-  // Of a cache: whether a stage before it has items that cannot be left out exactly.
+  // Of a cache: whether a stage before it has items that cannot be skipped exactly.
   mutable std::atomic<bool> indivisible = false;
 
   stage_key key() const noexcept { return {node, branch}; }
   const node_facts& facts() const noexcept;
 
-  // The input or path that begins with a node. Ends the process if `of` is none of both: its facts
-  // do not tell what the node opens.
+  // The place of an input, or of a path that begins with the node `of`. Ends the process if `of` is
+  // neither: the facts of the node then omit an input that it opens.
   const planned_node& input(const node_base& of) const;
 
-  // Where the stages behind it want tensors of batches; null: anywhere.
+  // The memory for tensors of batches that later stages choose; null: any.
   memory_resource* wanted_memory() const noexcept {
     return rules.batches_for ? rules.batches_for->batch_memory : nullptr;
   }
 };
 
-// The nodes of a run, from the last to the sources: in the order in which the run opens them.
-// Immutable, except for what stages set at their own place. Any thread.
+// The places of all nodes of a run, from the last node to the sources, which is the order of
+// opening. Immutable, except for the mutable members, which each stage sets at its own place. Any
+// thread.
 class plan {
  public:
-  // Tells `states` which stages refuse a state, and what it has to contain. Throws
-  // error(invalid_argument) if the run requires a state that is refused, and error(limit_exceeded)
-  // if too many stages have several inputs, each inside of another.
+  // Reports to `states` which stages refuse a state, and what a state must contain. Throws
+  // error(invalid_argument) if the run requires a state that is refused. Throws
+  // error(limit_exceeded) if too many stages with several inputs are nested.
   plan(const node_base& last, progress& states);
 
-  // The place behind the last node, which it is opened from.
+  // The place behind the last node, at which opening begins.
   const planned_node& end() const noexcept { return places_.front(); }
 
-  // There is no exact state, because of the node at that place: a cache behind it has to know.
+  // Records, for a cache behind the place, that there is no exact state because of that node.
   static void note_indivisible(const planned_node& place) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What a run has delivered.
+// The record of what a run has delivered, from which states (checkpoints) are made.
 
 #pragma once
 
@@ -19,43 +19,44 @@
 
 namespace lade::detail {
 
-// The positions of all sources of a run are less than this.
+// All positions of the sources of a run are less than this.
 inline constexpr std::uint64_t most_positions = std::uint64_t{1} << 62;
 
-// Throws error(invalid_argument) if no run can have had the state: it names a rank that its world
-// does not have, or numbers beyond all positions.
+// Throws error(invalid_argument) if no run can have made the state: its rank is not in its world,
+// or its numbers exceed all positions.
 void require_possible(const state& saved, std::string_view doing);
 
-// How a source deals its items out.
+// How a source assigns its items to ranks.
 struct dealing {
-  std::uint64_t begin = 0;              // the position of the source's first item
-  std::uint64_t items = 0;              // in the source; 0 if it does not know
-  std::vector<std::string> order = {};  // what the source does with them
-  std::string identity = {};            // of the data set
+  std::uint64_t begin = 0;              // position of the source's first item
+  std::uint64_t items = 0;              // number of items in the source; 0 if unknown
+  std::vector<std::string> order = {};  // order steps of the source
+  std::string identity = {};            // identity of the data set
   std::uint64_t rank = 0;
   std::uint64_t world = 1;
-  std::uint64_t first = 0;  // the position of the first item of all ranks
-  std::uint64_t own = 0;    // items of this rank
+  std::uint64_t first = 0;  // position of the first item of all ranks
+  std::uint64_t own = 0;    // number of items of this rank
 
-  // The positions that each shard has, if the source assigns whole shards to ranks, of as many
-  // items as there will be; otherwise 0. Items of a rank are then recorded by their positions, not
-  // by their numbers. The last item of a shard also carries the last position of the shard.
+  // If the source assigns whole shards to ranks: the number of positions of each shard, used or
+  // not; otherwise 0. The items of a rank are then recorded by position, not by number. The last
+  // item of a shard also carries the last position of the shard.
   std::uint64_t shard_span = 0;
 };
 
 class progress;
 
-// The digest of the names that a streaming listing has yielded, compared with that of the state
-// which the run resumes from. `begin` is the position of the source's first item.
+// The digest of the names that a streaming listing has yielded. It is compared with the digest in
+// the state from which the run resumes. `begin`: the position of the source's first item.
 class listing_log {
  public:
   // Throws error(invalid_argument) if the state has names and the source has none.
   listing_log(progress& of, std::uint64_t begin, bool has_names);
 
-  // Throws error(invalid_argument) if with this item the names are not those of the state.
+  // Throws error(invalid_argument) if the names up to this item differ from those of the state.
   void add(std::string_view name);
 
-  // Whether all is listed that the state knows; at the end of the listing it throws if it is not.
+  // Whether all names of the state have been compared. end(): at the end of the listing, throws if
+  // not.
   bool is_compared() const noexcept { return count_ >= expected_; }
   void end() const;
 
@@ -68,19 +69,19 @@ class listing_log {
   name_digest names_;
 };
 
-// The choices of one stage of a run, by their numbers. Valid as long as the progress; keeps nothing
-// where the run has no state.
+// The choices of one stage of a run, by number. Valid as long as the progress. Keeps nothing if the
+// run has no state.
 class choice_log {
  public:
   choice_log(progress& of, std::size_t stage) noexcept : progress_(of), stage_(stage) {}
 
-  // What the run goes on from. When all stages have been opened.
+  // The choices in the state from which the run resumes. Requires that all stages have been opened.
   const state::choices& before() const;
 
-  // An item has been chosen, and is on its way.
+  // Records that an item was chosen and is in flight.
   void note(std::uint64_t number, const lineage& origin);
 
-  // There are so many to choose from.
+  // Records the number of items to choose from.
   void note_items(std::uint64_t count);
 
  private:
@@ -88,97 +89,102 @@ class choice_log {
   std::size_t stage_;
 };
 
-// The steps that a consumer has taken of an epoch.
+// The steps of an epoch that a consumer has taken.
 struct steps_before {
   std::uint64_t taken = 0;
-  std::uint64_t repeated = 0;  // of these
+  std::uint64_t repeated = 0;  // of the steps taken
 };
 
-// Kept by a run, from the state that it begins with on. Sources ask what to leave out, the run's
-// end notes what the consumer has taken. Any thread.
+// The deliveries of a run, including those of the state from which it resumes. Sources ask which
+// positions to skip, and the run records the items that its consumer takes.
+//
+// Thread: any. mutex_ guards the members below it; is_taken() and end() are called by one
+// coroutine, which alone accesses amid_parts_ and dropped_.
 class progress {
  public:
-  // If a state is `required`, what refuses one throws error(invalid_argument).
-  // With `other_data` the identity of data sets is not compared.
+  // `required`: a stage that refuses a state throws error(invalid_argument). `other_data`:
+  // identities of data sets are not compared.
   explicit progress(std::optional<state> from, bool required = false, bool other_data = false);
 
-  // Whether there is something to leave out.
+  // Whether the run resumes from a state, so that there are items to skip.
   bool resumed() const noexcept { return from_.has_value(); }
 
-  // The positions that nobody has to deliver any more. As long as the progress lives.
+  // The positions that no rank must deliver any more, as gaps. Valid as long as the progress.
   const std::shared_ptr<const gaps>& undelivered() const noexcept { return undelivered_; }
   bool is_delivered(std::uint64_t position) const { return before_.contains(position); }
 
-  // What the state has: the positions that no rank has to deliver any more, and with those that
-  // this rank has delivered of sources that are assigned in shards.
+  // From the state: the positions that no rank must deliver any more; delivered_here() adds those
+  // that this rank has delivered of sources that assign whole shards.
   const lineage& delivered_by_all() const noexcept { return before_; }
   lineage delivered_here() const;
 
-  // The numbers of this rank's own items that it had delivered, of the source that begins there.
+  // The numbers of this rank's items that the state has as delivered, of the source at `begin`.
   const lineage& own_delivered(std::uint64_t begin) const noexcept;
 
-  // For stages and sources that keep more than lineages tell: why there is no state.
+  // Records that there is no state, with the reason: something depends on more than lineages.
   void refuse(const std::string& why);
 
-  // What the run consists of; throws error(invalid_argument) that names the difference to the
-  // state that it goes on from. First the parts that sources give to their rank, when they are
-  // opened, then the stages, then each source, when its first item is asked for.
+  // Describe the run. Each throws error(invalid_argument) naming the difference to the state from
+  // which the run resumes. Called in this order: announce() by each source, when it is opened;
+  // begin(stages) for all stages; begin(source) by each source, when its first item is requested.
   void announce(std::uint64_t rank, std::uint64_t world);
   void begin(std::vector<std::string> stages);
   void begin(const dealing& source);
 
-  // For a source that has ended after `count` items, and owns `span` positions from `begin` on:
-  // throws error(invalid_argument) if the state has delivered more of it than that.
+  // For a source that has ended after `count` items and owns `span` positions from `begin`. Throws
+  // error(invalid_argument) if the state has delivered more of it.
   void require_length(std::uint64_t begin, std::uint64_t count, std::uint64_t span) const;
 
-  // All stages have been opened, or will not be. now() waits for that.
+  // Reports that all stages have been opened, or will not be. now() waits for this.
   void settle() noexcept;
 
-  // For a pipeline that makes several items of one: whether the consumer has had this part already,
-  // or its item was dropped before. Called for each item that the last stage yields, in order, then
-  // end() once. Both throw error(invalid_argument) if the item that the state has parts of is not
-  // made again: others would come twice or not at all.
+  // For a pipeline with parts. is_taken(): whether to drop this part, because the consumer had it
+  // before or its item was dropped before. Called in order for each item that the last stage
+  // yields; then end() is called once.
+  //
+  // Both throw error(invalid_argument) if the item that was partly delivered is not made again.
+  // Other parts would then be delivered twice or not at all.
   bool is_taken(const lineage& origin);
   void end() const;
   void expect_parts();
 
-  // For stages before those that make parts, when they are opened: one that makes its items of
-  // several, and one that follows lineage_rule::consumed as far as its author says.
+  // For stages before those that make parts, when they are opened. expect_groups(): the stage makes
+  // its items of several. expect_rule(): it follows lineage_rule::consumed, as its author claims.
   void expect_groups();
   void expect_rule(std::string stage);
 
-  // For equal_steps, when it is opened, of an epoch of so many steps: what the run goes on from.
-  // Items without positions are then repeats. Throws error(invalid_argument) if the state is of
-  // another number of steps.
+  // For equal_steps, when it is opened: an epoch has `count` steps. Returns the steps of the state
+  // from which the run resumes. Items without positions then count as repeats. Throws
+  // error(invalid_argument) if the state has another number of steps.
   steps_before begin_steps(std::uint64_t count);
 
-  // For a stage that chooses which item comes next, when it is opened. `what` tells its way of
-  // choosing from others: choices of another kind are not gone on with.
+  // For a stage that chooses the next item, when it is opened. `what`: its way of choosing. Choices
+  // of the state that were made in another way are not continued.
   choice_log choosing(const std::string& what);
 
-  // The consumer has taken an item.
+  // Records that the consumer has taken an item.
   void note(const lineage& origin);
 
-  // Throws error(invalid_argument) with the reason if there is no exact state. Waits until the
-  // stages have been opened, which may be what the calling thread is needed for: on a thread of an
-  // executor it throws instead.
+  // Returns the state (a checkpoint). Throws error(invalid_argument) with the reason if there is no
+  // exact one. Blocks until the stages have been opened. On a thread of an executor it throws
+  // instead, since the opening may need that thread.
   state now() const;
 
  private:
-  // A source of this run, and what has been delivered of it on one of several ranks: numbers of the
-  // rank's own items.
+  // A source of this run, and, if there are several ranks, the numbers of this rank's items that
+  // were delivered.
   struct dealt {
     dealing how;
     lineage own_delivered = {};
 
-    // The names of the first `listed` items of a listing. Until these are as many as the state has,
-    // `how.identity` and `listed` are those of the state: what is listed may be another data set.
+    // The names of the first `listed` items of a listing. While they are fewer than in the state,
+    // `how.identity` and `listed` are copied from the state: the listing may be another data set.
     std::uint64_t listed = 0;
     std::optional<name_digest> names = {};
   };
 
-  // A stage that chooses: its choices that have been delivered since the run began, and those that
-  // are on their way, by the latest position of their item.
+  // A stage that chooses: its choices delivered since the run began, and its choices in flight, by
+  // the latest position of their item.
   struct chooser {
     state::choices made;
     std::map<std::uint64_t, std::uint64_t> on_their_way;
@@ -208,26 +214,26 @@ class progress {
   const std::shared_ptr<const gaps> undelivered_;
   const bool required_;
   const bool other_data_;
-  bool amid_parts_ = false;    // parts of the open item may come that have been taken
-  std::uint64_t dropped_ = 0;  // the last of these that has come
+  bool amid_parts_ = false;    // taken parts of the open item may still be made again
+  std::uint64_t dropped_ = 0;  // the last part that was dropped
   std::atomic<bool> settled_ = false;
   std::atomic<bool> in_groups_ = false;  // a stage before the parts makes its items of several
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::string refusal_;
   std::vector<std::string> stages_;
-  bool begun_ = false;                      // the stages are those of the state, if there is one
-  std::map<std::uint64_t, dealt> sources_;  // by their first positions
+  bool begun_ = false;                      // the stages match those of the state, if there is one
+  std::map<std::uint64_t, dealt> sources_;  // by first position
   std::vector<chooser> choosers_;
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world, of all sources
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world of all sources
   lineage delivered_;  // positions, if this is the only rank
-  lineage own_;        // positions of sources that are assigned in shards, if it is not
+  lineage own_;        // otherwise: positions of sources that assign whole shards
   lineage open_;
   bool in_parts_ = false;
-  std::vector<std::string> consuming_;  // names of custom stages before parts are made
+  std::vector<std::string> consuming_;  // names of custom stages before those that make parts
   std::uint64_t parts_ = 0;
   std::uint64_t open_size_ = 0;
-  std::uint64_t steps_ = 0;  // of the epoch, with equal_steps; 0 without
+  std::uint64_t steps_ = 0;  // steps of the epoch with equal_steps; 0 without
   steps_before steps_taken_;
 };
 

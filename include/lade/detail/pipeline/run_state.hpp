@@ -48,19 +48,19 @@ class profiler;
 class run_state {
  public:
   // `children`: the scope in which stages start their coroutines; it must outlive the run_state.
-  // `before`: the run of the previous epoch, if there is one. `profiling`: the profile that it is a
-  // trial of; must outlive it. Throws error(invalid_argument) for options that cannot work, and
-  // error if the failure log cannot be opened.
+  // `before`: the run of the previous epoch; null for the first. `profiling`: the profile that this
+  // run is a trial of; null for none; must outlive it. Throws error(invalid_argument) for options
+  // that cannot work, and error if the failure log cannot be opened.
   run_state(lade::runtime& where, const run_options& options, scope& children,
             const run_state* before = nullptr, profiler* profiling = nullptr);
   ~run_state();
 
-  // Plans the run of the pipeline that ends in `last`, once, before it is opened. The pipeline must
-  // outlive the run.
+  // Plans the run of the pipeline that ends in `last`. Must be called once, before the pipeline is
+  // opened. The pipeline must outlive the run.
   void make_plan(const node_base& last) { plan_.emplace(last, progress_); }
   const detail::plan& plan() const noexcept { return *plan_; }
 
-  // Null if the run is no trial of a profile.
+  // Null unless the run is a trial of a profile.
   profiler* profiling() const noexcept { return profiling_; }
 
   lade::runtime& runtime() noexcept { return runtime_; }
@@ -71,43 +71,42 @@ class run_state {
   // The demand of the run's consumer.
   const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
 
-  // The executor for plain functions of stages with automatic concurrency; null if these may use
-  // the whole pool.
+  // The executor for plain functions of stages with automatic concurrency. Null if they may use the
+  // whole pool.
   executor* automatic_share() const noexcept { return automatic_share_.get(); }
 
-  // Start and stop the clock of the run's statistics. end() may be called again, and then does
-  // nothing.
+  // Start and stop the clock of the run's statistics. Further calls of end() do nothing.
   void begin();
   void end() noexcept;
 
-  // The consumer has taken an item.
+  // Counts an item that the consumer has taken.
   void count_delivered() noexcept;
 
-  // Set when the last open_input has ended, at the latest when the run has.
+  // Set when the last open_input has ended, at the latest at the end of the run.
   event& input_over() noexcept { return input_over_; }
 
-  // The stages that it has opened, and the failures of their items.
+  // The opened stages, and the failures of their items.
   stage_registry& stages() noexcept { return stages_; }
   const stage_registry& stages() const noexcept { return stages_; }
   failure_journal& failures() noexcept { return failures_; }
   const failure_journal& failures() const noexcept { return failures_; }
 
-  // Throws an error instead of the bad_alloc of a consumer that takes an item.
+  // Throws `error` in place of std::bad_alloc, for a consumer that takes an item.
   [[noreturn]] static void lacks_memory_to_take();
 
   // A step of the pipeline whose choices depend on the epoch.
   struct epoch_chooser {
     const void* step;
     std::string name;
-    std::optional<std::uint64_t> seed;  // of the run, if the choices depend on that as well
+    std::optional<std::uint64_t> seed;  // seed of the run, if the choices depend on it as well
   };
 
-  // Records such a step when it is opened; all of them, each once.
+  // Records such a step when it is opened; returns all of them, each once.
   void note_epoch_dependent(const void* step, std::string_view name,
                             std::optional<std::uint64_t> seed);
   std::vector<epoch_chooser> epoch_dependent() const;
 
-  // Whether work that lives as long as the run is to be started: of each, true once.
+  // Whether to start `work`, which lives as long as the run. Returns true once for each.
   bool begins_background(const void* work);
 
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
@@ -128,20 +127,20 @@ class run_state {
   // executor must live until all children have ended, since others may follow.
   void start(std::shared_ptr<const void> stage, const context& surroundings, task<> work);
 
-  // When all have: their executors are no longer needed.
+  // Releases the executors of the children. Must be called when all children have ended.
   void children_ended() noexcept;
 
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
 
-  // Where further passes over the pipeline are recorded that are not part of the state: nowhere.
+  // The record of further passes over the pipeline, which keeps nothing: it refuses a state.
   detail::progress& unsaved() noexcept { return unsaved_; }
 
   // The arrows that connect the spans of an item in the trace.
   item_arrows& arrows() noexcept { return arrows_; }
 
-  // Whether stages tell a stall report what they do, and the report: statistics, bottleneck,
-  // memory, and each watched stage.
+  // Whether stages keep records for a stall report; the report: statistics, bottleneck, memory, and
+  // each watched stage.
   bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
   std::string overview() const;
 
@@ -152,14 +151,15 @@ class run_state {
 
   lade::state state() const;
   run_statistics statistics() const;
-  std::stop_source over;       // requested at the end
-  stage_counters sink{"run"};  // starving: the consumer waited; output_wait: the last stage did
+  std::stop_source over;       // requested at the end of the run
+  stage_counters sink{"run"};  // output queue; starving: the consumer waited; output_wait: the last
+                               // stage was blocked
   waiting_time memory_wait;    // time in which no item was started for lack of memory
 
  private:
   friend class open_input;
 
-  // Needs the executor until the children have ended.
+  // Keeps the executor in use until the children have ended.
   void use(executor& home);
 
   lade::runtime& runtime_;
@@ -167,7 +167,7 @@ class run_state {
   const std::shared_ptr<demand> wanted_ = std::make_shared<demand>();
   memory_claim claim_{wanted_};
   std::shared_ptr<pool_share> automatic_share_;
-  std::deque<executor_use> used_;  // each once, until the children have ended
+  std::deque<executor_use> used_;  // each executor once, until the children have ended
   std::shared_ptr<tuned_stages> tuned_;
   std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
@@ -176,20 +176,20 @@ class run_state {
   profiler* const profiling_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards used_, started_, epoch_dependent_ and background_
   clock::time_point started_ = clock::now();
-  std::atomic<clock::time_point> first_item_ = clock::time_point();  // when it was taken
+  std::atomic<clock::time_point> first_item_ = clock::time_point();  // time when it was taken
   std::atomic<clock::time_point> ended_ = clock::time_point();
   std::vector<epoch_chooser> epoch_dependent_;
-  std::vector<const void*> background_;  // that has been started
+  std::vector<const void*> background_;  // started background work
   item_arrows arrows_;
   scope& children_;
   stage_registry stages_{*tuned_};
   failure_journal failures_;
 };
 
-// A token of a stage that may still add items to a run: a source, a repeat, a cache being filled.
-// Movable; the end of the last token of a run sets run_state::input_over().
+// A token of a stage that may still add items to a run, such as a source, a repeat, or a cache
+// being filled. Movable. The end of the last token of a run sets run_state::input_over().
 class open_input {
  public:
   explicit open_input(std::shared_ptr<run_state> run) noexcept : run_(std::move(run)) {
@@ -205,11 +205,11 @@ class open_input {
   }
 
  private:
-  std::shared_ptr<run_state> run_;  // null after the end
+  std::shared_ptr<run_state> run_;  // null once ended
 };
 
-// Assigns a coroutine's context to a stage: its time counts in the stage's statistics, and it has
-// the stage's priority on the pool.
+// Assigns the context of a coroutine to a stage: its time counts in the statistics of the stage,
+// and it has the priority of the stage on the pool.
 inline void work_for(stage_counters& stage, context& surroundings) noexcept {
   surroundings.stage = &stage;
   surroundings.stage_number = stage.number;

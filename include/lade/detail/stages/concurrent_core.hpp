@@ -1,4 +1,4 @@
-// What concurrent stages share, whatever their items are.
+// The part of concurrent stages that does not depend on the type of their items.
 
 #pragma once
 
@@ -40,28 +40,28 @@
 namespace lade::detail {
 
 struct concurrent_options {
-  std::uint64_t number = 0;  // of the stage in its pipeline, for its random numbers
+  std::uint64_t number = 0;  // number of the stage in its pipeline, for random numbers
   std::size_t slots = 1;
   unsigned workers = 1;
   bool on_reactor = false;
-  thread_pool* pool = nullptr;        // where workers compute; null: the runtime's
-  memory_resource* memory = nullptr;  // where workers allocate; null: where the runtime does
+  thread_pool* pool = nullptr;        // pool on which workers compute; null: the runtime's
+  memory_resource* memory = nullptr;  // resource from which workers allocate; null: the runtime's
   item_order order = item_order::input;
   failure_policy policy = {};
   std::any substitute = {};
   time_limits limits = {};
 
-  // If the concurrency is automatic: by what workers and slots may be fewer, or, for a function
-  // that computes, that its calls share CPUs with those of other stages; and its buffer, if it says
-  // one.
+  // For automatic concurrency. tuned_by: what may reduce the workers and slots. shares_cpus:
+  // whether calls of a computing function share CPUs with those of other stages. buffer: its
+  // option, if set.
   std::optional<tuner> tuned_by = {};
   bool shares_cpus = false;
   std::optional<unsigned> buffer = {};
 
-  unsigned items_at_a_time = 1;  // that a call of the function takes
+  unsigned items_at_a_time = 1;  // items per call of the function
 
-  // With room for what the function takes, and for as much that waits: else there are seldom
-  // several.
+  // The options for a function that takes several items per call: slots for those items, and for as
+  // many that wait. With fewer slots, few calls would get several items.
   concurrent_options for_items(unsigned at_a_time) const {
     auto result = *this;
     result.slots += 2 * std::size_t{workers} * (at_a_time - 1);
@@ -69,7 +69,7 @@ struct concurrent_options {
     return result;
   }
 
-  // With as much room behind the workers, if there is another number of them.
+  // The options for another number of workers, with the same number of slots beyond theirs.
   concurrent_options with(std::optional<unsigned> other_workers) const {
     auto result = *this;
     if (!other_workers || workers == 0) return result;
@@ -82,7 +82,7 @@ struct concurrent_options {
   }
 };
 
-// What one worker does with the items in the slots of a stage.
+// The calls of one worker for the items in the slots of a stage.
 class slot_calls {
  public:
   slot_calls(bool tells, bool makes_tasks, unsigned at_a_time = 1) noexcept
@@ -90,63 +90,72 @@ class slot_calls {
   slot_calls(const slot_calls&) = delete;
   virtual ~slot_calls() = default;
 
-  // Of the items that the function is called for at a time, each has a number: 0, if it is one.
-  // Its name; see kept_name.
+  // The items of one call are numbered from 0.
+  //
+  // Keeps the name of an item before the call moves the item away; see kept_name.
   virtual void keep_name(std::size_t number, std::size_t slot) noexcept = 0;
   virtual std::string name(std::size_t number) const noexcept = 0;
 
-  // What hooks see: the item before the call, and the result after it.
+  // The views that hooks get: of the item before the call, and of the result after it.
   virtual item_view argument(std::size_t slot) const noexcept = 0;
   virtual item_view result(std::size_t slot) const noexcept = 0;
 
-  // A copy of it, for another attempt; false if it cannot be copied.
+  // Copies the item for another attempt. Returns false if it cannot be copied.
   virtual bool copy(std::size_t number, std::size_t slot) = 0;
   virtual void put_copy_back(std::size_t number, std::size_t slot) noexcept = 0;
   virtual void drop_copy(std::size_t number) noexcept = 0;
 
-  // What a call will take, if the function tells it.
+  // The memory need of a call in bytes; 0 if the function does not report it.
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
 
-  // Calls the function, which takes the item out of its slot; the result is put into the slot. A
-  // task is started by start(), and its result put into the slot by finish().
+  // Calls the function, which moves the item out of its slot, and puts the result into the slot. If
+  // the function returns a task, start() starts it, and finish() puts its result into the slot.
   using time_limit = std::optional<std::chrono::nanoseconds>;
   virtual void call(std::size_t slot, const item_random& draw, time_limit limit) = 0;
   virtual bool start(const promise_base&, completion&) { return true; }
   virtual void finish(std::size_t) {}
 
-  // Calls a function that takes several items at a time, which takes their slots from `call`.
+  // Calls a function that takes several items per call. It takes their slots from `call`.
   virtual void call(several_call&) {}
 
-  const bool tells_memory;  // whether memory is to be waited for before a call
+  const bool tells_memory;  // whether a worker waits for memory before a call
   const bool are_tasks;
   const unsigned items_at_a_time;
 };
 
-// The name of an item that calls are made for.
+// Makes the name of an item, if a record of its call needs the name.
 struct called_name {
   std::string text() const { return calls.name(number); }
   const slot_calls& calls;
   std::size_t number = 0;
 };
 
-// What a limit of time says that it has ended.
+// The operation in the errors of exceeded time limits.
 inline constexpr auto call_of_function = "wait for the stage's function";
 
-// A feeder, workers and a ring of slots: their surroundings, the order of things, what is known of
-// each item but the item. The stage with the items derives from it.
+// A feeder, workers and a slot_ring: all of a concurrent stage but the items, which a derived class
+// holds. slot_ring says how they pass slots on.
+//
+// - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
+// - Threads: feeder and consumer run on the runtime's pool; workers on the pool of the options, on
+//   the share for automatic stages, or on reactors.
+// - Lock: none here. The coroutine that owns a slot accesses its slot_state; the mutex of the ring
+//   orders successive owners. Reports read the name, origin, doing and since under that mutex.
+// - End: close() stops the upstream and ends all waits in the ring. Calls in progress run to their
+//   end.
 class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
  public:
   virtual ~concurrent_core() = default;
 
-  // Starts the coroutines: one feeder, which fills the slots from the generator before, and the
-  // workers, which call the function for them.
+  // Starts the feeder, which fills the slots from `upstream`, and the workers, which call the
+  // function.
   void start(generator upstream);
 
-  // The stage's items. Destroying the generator, also one that was never asked for an item, ends
-  // the stage.
+  // Yields the results of the stage. Destroying the generator ends the stage, even if no item was
+  // taken.
   static generator deliver(owner<concurrent_core> self);
 
-  // What the stage before is stopped by, and the demand that it serves.
+  // The stop token of the stage before, and the demand that it serves.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   std::shared_ptr<const demand> wanted() const noexcept { return ring_.wanted(); }
 
@@ -159,14 +168,15 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     std::exception_ptr failure;
     lineage origin;
     item_identity identity;
-    clock::time_point begun;            // when the function was first called for the item
-    clock::time_point started;          // when it was called last
-    clock::time_point next_attempt;     // if it is to be tried again
-    unsigned attempts = 0;              // that have failed
-    std::chrono::nanoseconds waited{};  // by its worker for memory, that is left out
+    clock::time_point begun;            // first call of the function for the item
+    clock::time_point started;          // latest call
+    clock::time_point next_attempt;     // earliest time of the next attempt
+    unsigned attempts = 0;              // failed attempts
+    std::chrono::nanoseconds waited{};  // time that its worker waited for memory, excluded from
+                                        // time limits
     underway mark;
 
-    // For overviews of items that are in flight.
+    // For reports of items in flight.
     std::string name;
     std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
     std::atomic<clock::time_point> since = clock::time_point();
@@ -174,16 +184,16 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     void note(item_overview::doing what, clock::time_point now) noexcept;
   };
 
-  // What is recorded of the calls of one worker, by that worker.
+  // The records of the calls of one worker, written by that worker.
   class call_log {
    public:
     call_log(concurrent_core& stage, const context& surroundings);
 
-    // The worker begins to compute, and ends.
+    // The worker begins and ends a call.
     void begin_call(clock::time_point now);
     void end_call(clock::time_point now);
 
-    // The function gets an item, and has done with it. `track` is where spans of that item go.
+    // The function begins and ends to work on an item. `track`: the track of the item's spans.
     void begin_item(slot_state& item, stage_track& track, clock::time_point now);
     template <class Name>
     void end_item(slot_state& item, const Name& name, stage_track& track, clock::time_point now) {
@@ -191,14 +201,14 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
       note(item, is_named ? name.text() : std::string(), track, now);
     }
 
-    // Of the limits of time: what the worker has waited for memory does not count to them.
+    // Excludes from the time limits the time that the worker has waited for memory.
     void leave_out_waits(slot_state& item, clock::time_point now) const;
 
-    // The worker waits until an item may be tried again.
+    // The worker begins and ends the pause before another attempt.
     void begin_pause() noexcept { pause_.begin(clock::now()); }
     void end_pause() noexcept { pause_.end(clock::now()); }
 
-    // Whether the worker has computed for so long that nearer work may go first now.
+    // Whether the worker has computed long enough to yield its thread to later stages.
     bool had_its_turn() noexcept {
       if (computed_ < std::chrono::microseconds(20)) return false;
       computed_ = {};
@@ -215,34 +225,34 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     call_time::caller pause_;
     cpu_sampler cpu_;
     clock::time_point began_;
-    clock::duration computed_{};  // in this turn
+    clock::duration computed_{};  // since it last yielded the thread
   };
 
-  // The items that a worker's function has been called for and has not ended.
+  // The items of a worker that are in flight: called for, and not ended.
   class items_in_hand;
 
   concurrent_core(const open_context& run, stage_counters& counters,
                   const concurrent_options& options);
 
-  // Moves an item into a slot; one that is finished, if there are no workers.
+  // Moves an item into a slot. If the stage has no workers, the item is its result.
   virtual void put(std::size_t slot, void* item) = 0;
   virtual std::string name_of_item(const void* item) const = 0;
   virtual void drop_item(std::size_t slot) noexcept = 0;
 
-  // What the function has given, if anything, and what is given instead of it.
+  // The result of the function, null if there is none. Return, count, drop or substitute it.
   virtual void* result(std::size_t slot) noexcept = 0;
   virtual void count_result(std::size_t slot) = 0;
   virtual void drop_result(std::size_t slot) noexcept = 0;
   virtual void substitute(std::size_t slot) = 0;
 
-  // For one worker.
+  // Called by each worker.
   virtual std::unique_ptr<slot_calls> begin_calls() = 0;
 
   stage_counters& counters() const noexcept { return counters_; }
 
  private:
-  // What other threads of the run call, while the core is there. Not the core itself: they must not
-  // call a virtual function of an object from which another is just being derived.
+  // The interface for other threads of the run, while the core lives. Not the core itself: they
+  // must not call a virtual function of an object whose derived part is still being constructed.
   class registration final : private overviewed, private tunable {
    public:
     registration(concurrent_core& stage, const stage_key& key);
@@ -264,46 +274,47 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
   void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
 
-  // Which item a worker tries again next, of those that it has. Waits until it may.
+  // Returns the slot of the item that the worker tries again next. Suspends until its pause is
+  // over.
   task<std::size_t> next_attempt(items_in_hand& in_hand, call_log& log) const;
   static task<> pause_before(const slot_state& item, call_log& log);
 
-  // For a worker between two items: where it belongs, which changes when there are more reactors.
+  // For a worker between two items: its executor, which changes when the number of reactors grows.
   executor* update_home(const context& worker) noexcept;
 
-  // For a trace, if there is one: how many items are in the slots.
+  // Records the numbers of items in the slots, if there is a trace.
   void note_levels() const;
 
-  // Throws error(timed_out) if the call has taken too long: a result that comes too late is none.
+  // Throws error(timed_out) if the call took too long. A late result is no result.
   void require_in_time(const slot_state& item, const context& surroundings) const;
 
-  // What is left for a call that begins now, if there is a limit.
+  // The time left for a call that begins now, if there is a limit.
   slot_calls::time_limit time_left(const slot_state& item) const noexcept;
 
-  // For the catch block of an attempt: the pause before the next, or nothing if it was the last,
-  // with the substitute for the result. A substitute that cannot be copied fails the item.
-  // Nobody wants what a stopped stage was working on: that it was interrupted is no failure.
+  // For the catch block of an attempt. Returns the pause before the next attempt, or nothing after
+  // the last one, whose result is then the substitute. A substitute that cannot be copied fails the
+  // item. In a stopped stage nothing counts as a failure, since calls are interrupted.
   std::optional<clock::duration> failed(std::size_t slot, std::string name, bool may_retry);
 
   std::shared_ptr<run_state> run_;
   stage_counters& counters_;
   const concurrent_options options_;
   const stage_random draws_;
-  const std::shared_ptr<const path_place> path_;  // before the slots, whose marks need it
+  const std::shared_ptr<const path_place> path_;  // must outlive the marks in slots_
   std::vector<slot_state> slots_;
   std::stop_source stop_;
   slot_ring ring_;
   memory_claim feeder_claim_;
   context feeder_context_;
   std::deque<memory_claim> worker_claims_;
-  std::optional<buffer_pool> worker_memory_;  // if it is another than the runtime's
+  std::optional<buffer_pool> worker_memory_;  // if options.memory is set
   std::vector<context> worker_contexts_;
   std::exception_ptr input_failure_;
   std::stop_callback<close_on_stop<concurrent_core>> on_consumer_stop_;
   std::optional<registration> registered_;
 };
 
-// Opens the stages before, starts the stage behind them, and gives its generator.
+// Opens the stages before, starts `stage` behind them, and returns its generator.
 generator open_behind(const node_base& before, const open_context& run,
                       owner<concurrent_core> stage);
 

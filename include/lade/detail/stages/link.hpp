@@ -1,4 +1,4 @@
-// The link between coroutines that make items and the one that takes them.
+// A bounded fan-in queue between the coroutines that make items and the next stage.
 
 #pragma once
 
@@ -26,11 +26,12 @@
 namespace lade::detail {
 
 struct link_options {
-  std::size_t slots;           // items that may wait for the consumer
-  std::size_t ends_after = 1;  // inputs that must end before the link does; 0: it has none
+  std::size_t slots;           // queued items at most
+  std::size_t ends_after = 1;  // inputs that must end before the link does; 0: no inputs
 
-  // Whether the link carries the results of the path that it is opened in, which a tee or a
-  // route_batches takes in turn. The split then keeps account of them, and of the demand.
+  // Whether the link carries the results of the path that contains it, for a tee or a
+  // route_batches, which takes them in turn. The split then accounts for the results and the
+  // demand.
   bool carries_results = false;
 };
 
@@ -40,13 +41,14 @@ struct link_options {
 //   generator ─ drain ─┼─> [ up to `slots` items ] ─ deliver() ─> next stage
 //   generator ─ drain ─╯
 //
-// Ownership: the generator of deliver() owns the link. Destroying it stops the inputs. Each drain
-// keeps the link alive until it has ended.
-// Blocking: a drain suspends while the queue is full, deliver() while it is empty. Both park in the
-// channel, under its mutex, so no wake-up is lost.
-// End: once `ends_after` inputs have ended, or the first has failed. Items that are in the queue
-// then are still delivered; then the first failure is rethrown.
-// Memory: the link's demand makes the item that the consumer waits for urgent.
+// - Ownership: the generator of deliver() owns the link. Destroying it stops the inputs. Each drain
+//   keeps the link alive until it has ended.
+// - Blocking: a drain suspends while the queue is full, deliver() while it is empty. Both park in
+//   the channel, under its mutex, so no wake-up is lost.
+// - End: when `ends_after` inputs have ended, or the first has failed. Items in the queue are still
+//   delivered; then the first failure is rethrown.
+// - Lock: mutex_ guards the number of live inputs and the first failure.
+// - Memory: the link's demand makes the item that the consumer waits for urgent.
 template <class T>
 class link : public std::enable_shared_from_this<link<T>> {
  public:
@@ -64,39 +66,40 @@ class link : public std::enable_shared_from_this<link<T>> {
     if (live_ == 0) items_.close();
   }
 
-  // What the inputs are opened with: stopped by the link, and serving its demand.
+  // The context to open the inputs with: the link stops them, and they serve its demand.
   open_context before() const {
     auto input = run_.until(stop_.get_token());
     return options_.carries_results ? input : input.taken_by(wanted_);
   }
 
-  // The stage whose statistics the link and its inputs add to. Call it before start().
+  // Sets the stage whose statistics the link and its inputs add to. Must be called before start().
   void count_for(stage_counters& counters) {
     work_for(counters, context_);
     if (!options_.carries_results)
       run_.run->stages().note_workers(counters, {.slots = options_.slots, .gathers = true});
   }
 
-  // Starts to drain an input. `end` is kept until the input has ended.
+  // Starts the drain of an input. `end` is kept alive until the input has ended.
   void start(async_generator<T> input, std::shared_ptr<const void> end = nullptr) {
     run_.run->start(this->shared_from_this(), context_,
                     drain(*this, std::move(input), std::move(end)));
   }
 
-  // Announces that all inputs are about to fail alike, because what feeds them has: then the link
-  // ends only when all have ended.
+  // Announces that the upstream has failed, so that all inputs will report the same failure. The
+  // link then ends only when all inputs have ended, so that items which they still hold are
+  // delivered.
   void expect_failure() noexcept {
     std::lock_guard lock(mutex_);
     patient_ = true;
   }
 
-  // The items of all inputs.
+  // Yields the items of all inputs.
   static async_generator<T> deliver(owner<link> self) {
     while (auto next = co_await self->next()) {
       with_lineage<T> yielded{next->origin, next->item};
       co_yield yielded;
     }
-    if (self->is_at_standstill()) co_return;  // the split tells why
+    if (self->is_at_standstill()) co_return;  // the split reports why
     if (self->stop_.stop_requested()) throw error(errc::stopped, self->context_.stage->name());
     if (auto failure = self->failure()) std::rethrow_exception(failure);
   }
@@ -135,7 +138,7 @@ class link : public std::enable_shared_from_this<link<T>> {
     if (options_.carries_results)
       run_.path->split->note_made(run_.path->path);
     else
-      wanted_->await(demand::none);  // what is waited for has come
+      wanted_->await(demand::none);  // the awaited item has arrived
   }
   void note_awaited() {
     if (options_.carries_results) return run_.path->split->note_awaited(run_.path->path);
@@ -158,7 +161,7 @@ class link : public std::enable_shared_from_this<link<T>> {
       trace->add_levels(context_.stage->name(), {{"done", items_.size()}});
   }
 
-  // One input has ended. What the others throw after the end of all is of no interest.
+  // Records the end of one input. Failures after the end of the link are ignored.
   void end(std::exception_ptr failure) noexcept {
     bool over = false;
     {
@@ -180,7 +183,7 @@ class link : public std::enable_shared_from_this<link<T>> {
   const link_options options_;
   channel<queued> items_;
   std::stop_source stop_;
-  mutable std::mutex mutex_;  // guards what follows, up to failure_
+  mutable std::mutex mutex_;  // guards the members below, up to failure_
   std::size_t live_;          // inputs that must end before the link does
   bool patient_ = false;
   std::exception_ptr failure_;
@@ -190,11 +193,11 @@ class link : public std::enable_shared_from_this<link<T>> {
   std::stop_callback<close_on_stop<link>> on_consumer_stop_;
 };
 
-// A path of a tee or a route_batches, opened and not started.
+// A path of a tee or a route_batches that is open but not started.
 template <class T>
 class opened_path {
  public:
-  // `inside`: the context of the paths, outside of each.
+  // `inside`: the context that all paths share.
   opened_path(const open_context& inside, const std::shared_ptr<split_base>& split,
               std::size_t number, const pipeline<T>& stages)
       : results_(std::make_shared<link<T>>(
@@ -202,7 +205,7 @@ class opened_path {
             link_options{.slots = split->buffer(), .carries_results = true})),
         items_(stages.open(results_->before())) {}
 
-  // Starts it. `end` is kept until the path has ended.
+  // Starts the path. `end` is kept alive until the path has ended.
   void start(stage_counters& counters, std::shared_ptr<const void> end) {
     results_->count_for(counters);
     results_->start(std::move(items_), std::move(end));
@@ -215,8 +218,8 @@ class opened_path {
   async_generator<T> items_;
 };
 
-// Stops the paths of a split: at the end of the generator that takes their results, or when the
-// next stage stops.
+// Stops the paths of a split when the generator that takes their results ends, or when the next
+// stage stops.
 class paths_stop {
  public:
   explicit paths_stop(const open_context& run)

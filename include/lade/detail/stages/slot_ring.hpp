@@ -1,4 +1,4 @@
-// The order of things in a concurrent stage: which slot is free, filled, being worked on, done.
+// The scheduling of a concurrent stage, which passes slots between its coroutines.
 
 #pragma once
 
@@ -23,27 +23,43 @@ namespace lade {
 
 namespace detail {
 
-// Hands the slots of a stage around: a feeder takes free ones and fills them, workers claim filled
-// ones and finish them, a consumer takes done ones and frees them. Feeder, workers and consumer
-// are coroutines; one that has nothing to do parks here, and whoever has a slot for it hands it
-// over and resumes it. What is in the slots is the stage's business.
+// Passes the slots of a stage between its coroutines:
+//
+//   free ─ feeder ─> filled ─ worker ─> done ─ consumer ─> free
+//
+// The feeder takes free slots and fills them, workers take filled slots and finish them, and the
+// consumer takes done slots and frees them. The stage defines the contents of a slot.
+//
+// - Ownership: a coroutine that took a slot owns its contents until it passes the slot on. The
+//   mutex orders the accesses of successive owners.
+// - Lock: mutex_ guards all members below it.
+// - Waiting: a coroutine that finds no slot parks, under the same lock as it looked. Whoever
+//   provides a slot unparks a coroutine under the lock and assigns the slot to it, then unlocks and
+//   resumes it. So no wake-up is lost, and a resumed coroutine does not look again.
+// - Batching: the consumer wakes the feeder when wake_feeder_at() slots are free, not at every
+//   slot. The remaining slots keep all workers busy.
+// - Memory: the feeder also parks while the budget is exhausted. The consumer wakes it when it
+//   frees slots and the memory suffices. Exception: the feeder never parks for memory if the
+//   consumer waits and no slot is in use, so a run always makes progress.
+// - End: after end_input(), workers get `none` when no filled slot is left, and the consumer when
+//   all slots are delivered. After close() everybody gets `none`.
 class slot_ring {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
-  static constexpr std::size_t several = none - 1;  // for a worker: see take_more
+  static constexpr std::size_t several = none - 1;  // of a worker: see take_more
 
-  // `home` is where the feeder and the consumer run. Items are begun as long as what they take at
-  // once will likely fit into `memory`. `behind` is the demand that the consumer serves.
+  // `home`: the executor of the feeder and the consumer. `memory`: the budget; items are started
+  // while their estimated allocations fit. `behind`: the demand that the consumer serves.
   slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
             const buffer_pool& memory, stage_counters& counters,
             std::shared_ptr<const demand> behind = nullptr);
 
-  // The demand of the consumer, by the numbers of the slots.
+  // The demand of the consumer. Its items are numbers of slots.
   std::shared_ptr<const demand> wanted() const noexcept { return wanted_; }
 
-  // Each is awaited and gives a slot, or `none` when there will be no more. The feeder passes the
-  // slot that it has filled for a worker, a worker the slot that it has finished, the consumer the
-  // slot that it is done with; at first `none`. Each worker says where it runs.
+  // Await a slot, or `none` if there will be no more. The argument is the slot to pass on: one that
+  // the feeder filled for a worker, that the worker finished, or that the consumer is done with; at
+  // first `none`. Workers also pass their executor.
   auto take_free(std::size_t filled) noexcept {
     return awaiter<&slot_ring::free_or_park>(*this, filled, home_);
   }
@@ -54,32 +70,34 @@ class slot_ring {
     return awaiter<&slot_ring::done_or_park>(*this, freed, home_);
   }
 
-  // For a worker that goes on with several slots. It takes another one that waits, if there is one,
-  // and finishes each by itself; then take_filled() gets `several` instead of a slot. None that was
-  // filled before the one of that number: it would be held up by a worker that waits for the memory
-  // of later ones.
+  // For a worker that works on several slots at once. take_more() returns another filled slot, or
+  // `none`. finish_early() finishes one of them; then take_filled() takes `several` instead of a
+  // slot.
+  //
+  // `behind`: slots filled before the one of that number are not returned. Such a slot could be
+  // held up by a worker that waits for the memory of later ones.
   std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
 
-  // For a worker: the place of a slot that it has in the order in which slots were filled.
+  // For a worker that owns the slot: its number in the order in which slots were filled.
   std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
 
-  // For a worker: a slot that take_more() gave and that it cannot work on now. It goes before those
-  // that were filled after it, for any worker.
+  // For a worker that cannot work on a slot of take_more() now. Returns the slot to the filled
+  // ones, in the order in which they were filled, for any worker.
   void put_back(std::size_t slot) noexcept;
 
-  // For the feeder: the slot needs no work; there is no more input.
+  // For the feeder. The slot is done without work; the input has ended.
   void fill_done(std::size_t slot) noexcept;
   void end_input() noexcept;
 
-  // From now on, so many items are worked on and held at a time, at most as many as there are
-  // workers and slots. What has been begun beyond that is finished. Any thread.
+  // Limits how many items are worked on (`working`) and held (`held`) at a time, within the numbers
+  // of workers and slots. Items in flight beyond the limit are finished. Any thread.
   void bound(std::size_t working, std::size_t held) noexcept;
 
-  // Ends all waiting, now and later. Any thread.
+  // Ends all waits, now and later. Any thread.
   void close() noexcept;
 
-  // How many items wait for a worker, are worked on, or are done and not taken yet.
+  // Items that wait for a worker, are worked on, or are done and not yet taken.
   struct levels {
     std::size_t waiting = 0;
     std::size_t working = 0;
@@ -87,11 +105,12 @@ class slot_ring {
   };
   levels count() const;
 
-  // What is where. `item` is called for every slot that has been filled and that the consumer has
-  // not taken, the first to be delivered first, and tells of it. Nobody takes a slot meanwhile.
+  // A snapshot for reports. Calls `item`, which describes an item, for every slot that is filled or
+  // done and not yet taken, in the order of delivery. Blocks all transitions of slots meanwhile.
   stage_overview look(const std::function<item_overview(std::size_t slot, bool done)>& item) const;
 
  private:
+  // outside: free, or owned by the feeder or the consumer. filled: until a worker has finished it.
   enum class place : std::uint8_t { outside, filled, done };
 
   struct waiting {
@@ -99,10 +118,10 @@ class slot_ring {
     std::size_t slot;
     unsigned distance;
     std::coroutine_handle<> coroutine = nullptr;
-    waiting* next = nullptr;  // in a list of parked
+    waiting* next = nullptr;  // in a list of parked coroutines
 
-    // On a reactor's thread, others are resumed after what has completed in the same turn: they
-    // find all of it, instead of being woken for each.
+    // Resumes the coroutine. On a reactor's thread the wake-up may wait for the end of the turn:
+    // the resumed coroutine then finds everything that has completed in it.
     void post() {
       auto work = resumption(coroutine, distance);
       work.may_wait = true;
@@ -111,7 +130,7 @@ class slot_ring {
     void resume() { home.is_current() ? coroutine.resume() : post(); }
   };
 
-  // Those that parked, the last one first.
+  // Parked coroutines, in LIFO order.
   class parked_list {
    public:
     bool empty() const noexcept { return first_ == nullptr; }
@@ -133,7 +152,7 @@ class slot_ring {
     std::size_t size_ = 0;
   };
 
-  // Slots, the first one first. Has room for all of them from the beginning.
+  // A FIFO of slots, with capacity for all of them.
   class queue {
    public:
     explicit queue(std::size_t slots) : slots_(slots) {}
@@ -182,13 +201,13 @@ class slot_ring {
     slot_ring& ring_;
   };
 
-  // Each gives a slot, or parks the coroutine; returns whether it parked.
+  // Each assigns a slot, or parks the coroutine. Returns whether it parked.
   bool free_or_park(waiting& feeder) noexcept;
   bool filled_or_park(waiting& worker) noexcept;
   bool done_or_park(waiting& consumer) noexcept;
 
-  // The rest is called with the mutex held. The pointers are to whom to resume after it has been
-  // released, or null.
+  // Called with the mutex held. A returned coroutine must be resumed after the mutex is released;
+  // null: none.
   void note_filled(std::size_t slot) noexcept;
   waiting* fill(std::size_t slot) noexcept;
   bool has_work() const noexcept { return !filled_.empty() && working_ < most_working_; }
@@ -221,24 +240,24 @@ class slot_ring {
   mutable std::mutex mutex_;
   std::vector<std::size_t> free_;
   queue filled_;
-  queue ready_;  // in the order of delivery; the front may not be done yet
+  queue ready_;  // in the order of delivery; the front may not be done
   std::vector<place> places_;
-  std::vector<std::uint64_t> numbers_;  // of slots, in the order in which they were filled
+  std::vector<std::uint64_t> numbers_;  // numbers of slots, in filling order
   std::uint64_t last_number_ = 0;
-  // In order of completion: the slots that are filled and not done, in the order of their items,
-  // all others, and where each is.
+  // In completion order only. begun_: slots that are filled and not done, in the order of their
+  // items; others_: all other slots; where_: the place of each slot in its list.
   std::list<std::size_t> begun_;
   std::list<std::size_t> others_;
   std::vector<std::list<std::size_t>::iterator> where_;
   std::size_t most_working_;
   std::size_t most_held_;
-  std::size_t working_ = 0;     // slots that workers have claimed and not finished
-  std::size_t in_flight_ = 0;   // filled and not yet taken by the consumer
-  std::size_t unfinished_ = 0;  // begun by the feeder and not yet done
+  std::size_t working_ = 0;     // slots that workers own
+  std::size_t in_flight_ = 0;   // slots filled and not yet taken by the consumer
+  std::size_t unfinished_ = 0;  // slots begun by the feeder and not yet done
   bool input_over_ = false;
   bool closed_ = false;
   waiting* feeder_ = nullptr;
-  bool feeder_has_room_ = false;  // it waits for memory
+  bool feeder_has_room_ = false;  // it waits for memory, not for a slot
   waiting* consumer_ = nullptr;
   parked_list workers_;
 };

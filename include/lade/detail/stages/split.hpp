@@ -1,4 +1,4 @@
-// The way into the paths of a stage: route, tee.
+// The fan-out of items to the paths of a stage, such as route and tee.
 
 #pragma once
 
@@ -28,24 +28,31 @@
 
 namespace lade::detail {
 
-// Who waits for what in a stage with paths: its input for room, its paths for items, its output
-// for a result of a path.
+// Tracks the waits of a stage with paths: its input waits for capacity, its paths for items, its
+// output for a result of a path.
 //
-// Where results are taken in turn, all of them can come to wait for each other: a path that needs
-// more items than another for a result asks for one more when as many results of the other wait
-// as may. That is so if at one moment
-//   - a result of a path is waited for,
-//   - that path waits for an item, and nothing is under way in it,
-//   - and the input waits, because as many results of another path wait as may.
-// Results go only when it is their turn, so nobody is left to end one of these waits. At any other
-// moment there is somebody: a path of which fewer results wait takes the items before it.
+// If the output takes results of the paths in turn, these waits can form a cycle. A path that needs
+// more items per result than another asks for one more when the other has filled its result queue.
+// Such a standstill is the moment when all three hold:
+//
+// - the output waits for a result of a path
+// - that path waits for an item, and has nothing in flight
+// - the input waits, because another path has as many results as its queue holds
+//
+// Results leave only in turn, so none of these waits can end. At any other moment somebody can
+// proceed: a path with fewer results takes the items before it.
+//
+// Lock: mutex_ guards all waits and counts. Each wait is recorded under it, and look() then tests
+// all three conditions under it. So the wait that completes a standstill finds it; look() stops the
+// paths.
 class split_base : public std::enable_shared_from_this<split_base> {
  public:
-  // Instead of a path, for room(): all paths; one more batch.
+  // For room(), instead of a path: all paths; one more batch.
   static constexpr std::size_t all_paths = ~std::size_t{0};
   static constexpr std::size_t batches = all_paths - 1;
 
-  // Up to `buffer` items wait before each path and results behind it, or so many batches are begun.
+  // `buffer`: how many items may wait before each path and results behind it, or how many batches
+  // may be in flight. 0 counts as 1.
   split_base(std::size_t paths, std::size_t buffer)
       : branches_(paths), buffer_(buffer ? buffer : 1) {}
   split_base(const split_base&) = delete;
@@ -53,14 +60,14 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
   std::size_t buffer() const noexcept { return buffer_; }
 
-  // From now on notices that the paths wait for each other, and then stops them; and whether the
-  // result that is waited for needs another item. `run` is the context of the stage itself.
+  // Enables the tracking: a standstill stops `paths`, and the demand for another item is known.
+  // `run`: the context of the stage itself.
   void watch(const open_context& run, std::stop_source paths);
 
-  // The demand that the input serves. After watch().
+  // The demand that the input serves. Requires watch().
   std::shared_ptr<const demand> wanted() const noexcept { return demand_; }
 
-  // The place of a path. `around`: the path that the stage itself is in.
+  // The place of a path in the graph. `around`: the path that contains the stage.
   static std::shared_ptr<const path_place> path(std::shared_ptr<split_base> split,
                                                 std::size_t number,
                                                 std::shared_ptr<const path_place> around = {}) {
@@ -69,66 +76,68 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
   bool is_watching() const noexcept { return watching_; }
 
-  // How the paths wait for each other, if they do.
+  // The paths of a standstill.
   struct standstill {
-    std::size_t awaited;  // the path whose result is waited for
-    std::size_t full;     // one of which as many results wait as may; no matter for batches
+    std::size_t awaited;  // the path whose result the output waits for
+    std::size_t full;     // a path with a full result queue; meaningless for batches
   };
   std::optional<standstill> stuck() const;
 
-  // The input asks for an item, or has got it.
+  // Whether the input waits for an item of the stage before.
   void note_asking(bool asks);
-  // The path has made a result; it, or a batch, is waited for, and has come or will not come.
+  // The path has made a result; the output waits for a result or batch; that wait has ended.
   void note_made(std::size_t path);
   void note_awaited(std::size_t path);
   void note_taken(std::size_t path);
-  // Something is under way in the path, besides what the generators in it are doing.
+  // Something begins or ends to be in flight in the path, besides the work of its generators.
   void enter(std::size_t path, underway::what is = underway::what::item) noexcept;
   void leave(std::size_t path, underway::what is = underway::what::item) noexcept;
 
-  // Both at once, called with the mutex of a stage in the path held: look() has to follow.
+  // leave(old) and enter(by) in one step, for a caller that holds the mutex of a stage in the path.
+  // The caller must call look() after it has released that mutex.
   void replace(std::size_t path, std::optional<underway::what> old,
                std::optional<underway::what> by);
 
-  // For the input: `co_await room(where)` waits until there is room for one more, or the path needs
-  // no more. Before one path there may be as many as before all, if the others are empty. Throws
-  // error(stopped) when the awaiting coroutine is asked to stop.
+  // For the input: `co_await room(where)` suspends until there is capacity for one more item, or
+  // the path needs no more. If the other paths are empty, one path may hold as many items as all
+  // together. Throws error(stopped) if the awaiting coroutine is asked to stop.
   class room_awaiter;
   [[nodiscard]] room_awaiter room(std::size_t where) noexcept;
 
   void begin_batch();
   void end_batch();
 
-  // There will be no more items; `failure` is why, or null at their end. Readers rethrow it.
+  // Ends the input. `failure`: its exception, which readers rethrow; null at the regular end.
   void end_input(std::exception_ptr failure);
   void rethrow_failure() const;
 
  protected:
   struct branch {
     bool opened = false;
-    bool ended = false;       // needs no more items
-    std::size_t waiting = 0;  // items before it
-    std::size_t results = 0;  // behind it
-    std::size_t items = 0;    // under way in it
-    std::size_t children = 0;
-    wait_list consumer;  // waits for an item
+    bool ended = false;        // it needs no more items
+    std::size_t waiting = 0;   // items that wait before the path
+    std::size_t results = 0;   // results that wait behind it
+    std::size_t items = 0;     // items in flight in it
+    std::size_t children = 0;  // live children of scopes in it
+    wait_list consumer;        // waits for an item
 
     std::size_t& count(underway::what is) noexcept {
       return is == underway::what::item ? items : children;
     }
   };
 
-  // Opens the way into a path, the beginning of which is at `begin`, and this stage `at`. Throws
-  // error(invalid_argument) if the path is open already, so that it would take items from itself,
-  // or if it has a cache.
+  // Opens the fan-out into a path, whose beginning is at `begin`, of the stage `at`. Throws
+  // error(invalid_argument) if the path is open already, since it would take its items twice, or if
+  // it contains a cache.
   void open(std::size_t path, const planned_node& at, const planned_node& begin);
-  // The path needs no more items. Returns whether none does.
+  // Records that the path needs no more items. Returns whether that holds for all paths.
   bool end_path(std::size_t path);
 
-  // After a wait has begun or something has ended; not with the mutex held.
+  // Looks for a standstill and updates the demand. Must be called whenever a wait has begun or
+  // something has ended, without the mutex.
   void look();
 
-  // The rest is called with the mutex held.
+  // Called with the mutex held.
   bool has_room() const;
   void wake_input(wait_list& woken);
   bool needs_another() const;
@@ -146,19 +155,19 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
   std::exception_ptr failure_;
   const std::size_t buffer_;
-  std::size_t in_flight_ = 0;  // batches
-  wait_list input_;            // waits for room
-  std::size_t wanted_ = 0;     // where
+  std::size_t in_flight_ = 0;  // batches in flight
+  wait_list input_;            // the input, if it waits for capacity
+  std::size_t wanted_ = 0;     // path that it waits for, all_paths or batches
   bool asking_ = false;        // the input waits for the stage before
   std::optional<std::size_t> awaited_;
   std::optional<standstill> stuck_;
   bool watching_ = false;
-  std::shared_ptr<const path_place> around_;  // keeps where_
-  const path_place* where_ = nullptr;         // the path that this stage is in, if that is watched
-  // What there is of this stage in the path that it is in: nothing at rest, until the stage before
-  // gives an item.
+  std::shared_ptr<const path_place> around_;  // keeps where_ alive
+  const path_place* where_ = nullptr;         // watched path that contains this stage; null: none
+  // The mark of this stage in the path where_: `item` while it has work, `child` while only
+  // children have, none while it waits for the stage before.
   std::optional<underway::what> mark_;
-  std::shared_ptr<demand> demand_;  // null if nothing is watched
+  std::shared_ptr<demand> demand_;  // null unless watched
   buffer_pool* memory_ = nullptr;
   std::stop_source paths_{std::nostopstate};
 };
@@ -169,7 +178,7 @@ class split_base::room_awaiter : private waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> input) {
-    auto self = split_.shared_from_this();  // the input may go on, and end, at once
+    auto self = split_.shared_from_this();  // the input may resume, and end, at once
     bool parked = park(input, self->mutex_, self->input_, [this, &self] {
       self->wanted_ = where_;
       return self->over_ || self->has_room();
@@ -188,7 +197,7 @@ inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
   return room_awaiter(*this, where);
 }
 
-// Items on their way into the paths of one run. The paths are opened before the input starts.
+// The queues before the paths of one run. All paths must be opened before the input starts.
 template <class T>
 class split : public split_base {
  public:
@@ -199,28 +208,29 @@ class split : public split_base {
         surroundings_(run.run->surroundings(stop_.get_token())),
         on_stop_(run.stop, close_on_stop<split>{*this}) {}
 
-  // What the input is stopped by.
+  // The stop token of the input.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
-  // Starts the coroutine that brings the items in.
+  // Starts the coroutine that distributes the items.
   void start(task<> input, stage_counters& counters) {
     work_for(counters, surroundings_);
     if (wanted()) surroundings_.claim = &claim_.emplace(wanted());
     run_.run->start(shared_from_this(), surroundings_, std::move(input));
   }
 
-  // For the input. Returns false, without the item, if the path needs no more.
+  // For the input. Queues the item for a path. Returns false, and drops the item, if the path needs
+  // no more.
   bool give(std::size_t path, T item, lineage origin);
 
-  // The items of a path, of which this is the split in its context. Destroying the generator ends
-  // the path.
+  // Yields the items of a path; `path_opening` is a context inside that path. Destroying the
+  // generator ends the path.
   static async_generator<T> branch(const open_context& path_opening, std::size_t path) {
     auto self = std::static_pointer_cast<split>(path_opening.path->split);
     self->open(path, *self->run_.at, *path_opening.at);
     return deliver(reader(std::move(self), path));
   }
 
-  // Ends the path when the last of it is destroyed: what leaves a path may never have taken items.
+  // Ends the path when the last copy of the result is destroyed, even if it never took items.
   static std::shared_ptr<const void> end_of(std::shared_ptr<split> self, std::size_t path) {
     return std::make_shared<const reader>(std::move(self), path);
   }
@@ -230,7 +240,7 @@ class split : public split_base {
  private:
   class take_awaiter;
 
-  using given = underway_item<T>;  // waits before a path
+  using given = underway_item<T>;  // a queued item
 
   class reader {
    public:
@@ -259,13 +269,13 @@ class split : public split_base {
     self.rethrow_failure();
   }
 
-  // With the mutex held.
+  // Called with the mutex held.
   bool provide(std::size_t path, std::optional<given>& into, wait_list& woken);
 
   const open_context run_;
   std::vector<std::deque<given>> queues_;
   std::stop_source stop_;
-  std::optional<memory_claim> claim_;  // of the input, by what it serves
+  std::optional<memory_claim> claim_;  // claim of the input to the memory budget, if it is watched
   context surroundings_;
   std::stop_callback<close_on_stop<split>> on_stop_;
 };
@@ -278,7 +288,7 @@ class split<T>::take_awaiter : private waiter {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
     auto& from = split_;
-    auto alive = from.shared_from_this();  // the coroutine may go on, and end, at once
+    auto alive = from.shared_from_this();  // the coroutine may resume and end this
     wait_list woken;
     bool parked = park(coroutine, from.mutex_, from.branches_[path_].consumer,
                        [&] { return from.provide(path_, value_, woken) || from.over_; });
@@ -337,7 +347,7 @@ void split<T>::close() noexcept {
   end_input(nullptr);
 }
 
-// The stages of a path, behind what will be given to it.
+// The stages of a path, attached to the items that the split will yield to it.
 template <class T, class Path>
 auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   auto branch = make_pipeline<T>(std::move(begin), [number](const open_context& run) {
@@ -347,8 +357,8 @@ auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   return path.attach(branch);
 }
 
-// A pipeline for each path. They count their steps on from each other, so that no two stages draw
-// the same random numbers.
+// A pipeline for each path. Its stages are numbered on from those of the path before, so that no
+// two stages draw the same random numbers.
 template <class T, class... Paths>
 auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in) {
   std::size_t number = 0;

@@ -1,4 +1,4 @@
-// Several items that are taken apart at a time: flat_map, and sources of shards.
+// Splits several items into parts concurrently, for flat_map and sources of shards.
 
 #pragma once
 
@@ -37,11 +37,11 @@
 
 namespace lade::detail {
 
-// Parts of one item, or of all, on their way to the next stage. Any thread.
+// A queue of parts of one item, or of all items, to the next stage. Any thread.
 template <class T>
 class parts_lane {
  public:
-  // A part, or the lineage of an item without parts.
+  // A part; or, without a value, the lineage of an item that has no parts.
   class part {
    public:
     part(T value, lineage positions, const path_place* place)
@@ -54,7 +54,7 @@ class parts_lane {
     underway mark_;
   };
 
-  // `behind` is the demand that the lane's reader serves.
+  // `behind`: the demand that the reader of the lane serves.
   parts_lane(std::size_t capacity, const context& surroundings,
              std::shared_ptr<const demand> behind)
       : parts_(capacity),
@@ -64,14 +64,14 @@ class parts_lane {
     surroundings_.claim = &claim_;
   }
 
-  // Those in which its parts are made, and whether the next of them is waited for.
+  // The context of the coroutines that make parts of the lane; whether its next part is awaited.
   const context& surroundings() const noexcept { return surroundings_; }
   void want(bool next) noexcept { wanted_->await(next ? demand::next : demand::none); }
 
   auto push(part next) { return parts_.push(std::move(next)); }
   auto pop() { return parts_.pop(); }
 
-  // Nothing comes any more: because of a failure, of which the first counts, or at the end.
+  // Closes the lane; the first failure counts.
   void fail(std::exception_ptr failure) noexcept {
     {
       std::lock_guard lock(mutex_);
@@ -94,13 +94,26 @@ class parts_lane {
   std::exception_ptr failure_;
 };
 
-// Takes several items apart at a time: each has a coroutine of its own, which puts the parts into a
-// lane. The lanes are read in the order of the items, or there is one for all.
+// Splits up to `concurrency` items at a time. A coroutine per item pushes its parts into a lane:
+//
+//   input ─ feed ─┬─ take_apart(item) ─> lane ─┬─ deliver() ─> next stage
+//                 ╰─ take_apart(item) ─> lane ─╯
+//
+// In input order each item has a lane, and deliver() reads one after the other in the order of the
+// items. In completion order all items share one lane.
+// - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive. A lane
+//   ends when the last coroutine that pushes to it has ended.
+// - Blocking: feed suspends in room_ while `concurrency` items are in flight, and in lanes_ while
+//   that many lanes are unread. take_apart suspends while its lane is full (options().buffer
+//   parts). These park under their own mutexes, so no wake-up is lost.
+// - Lock: mutex_ guards idle_ and in_hand_, for reports.
+// - Errors: a failure of an item ends its lane and is rethrown behind its parts; a failure of the
+//   input is rethrown behind all lanes.
 template <class In, class Out, class Stage>
 class spreading final : public std::enable_shared_from_this<spreading<In, Out, Stage>>,
                         private overviewed {
  public:
-  // `shares_cpus`: whether items are split on the CPUs of automatic stages.
+  // `shares_cpus`: whether items are split on the share of the pool for automatic stages.
   spreading(const open_context& run, stage_counters& counters, counted_ptr<const Stage> stage,
             unsigned concurrency, bool shares_cpus = false)
       : run_(run),
@@ -133,7 +146,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
 
   ~spreading() { run_.run->stages().unwatch(*this); }
 
-  // What the stage before is stopped by, and the demand that it serves.
+  // The stop token of the stage before, and the demand that it serves.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   std::shared_ptr<const demand> wanted() const noexcept {
     return has_one_lane() ? run_.wanted : wanted_item_;
@@ -143,7 +156,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     run_.run->start(this->shared_from_this(), feeder_context_, feed(*this, std::move(upstream)));
   }
 
-  // The parts. Destroying the generator ends the stage.
+  // Yields the parts. Destroying the generator ends the stage.
   static async_generator<Out> deliver(owner<spreading> self) {
     while (auto lane = co_await self->next_lane()) {
       while (auto next = co_await self->next_of(**lane)) {
@@ -208,7 +221,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
       auto* item = co_await next_item(upstream);
       if (!item) co_return;
       bump(counters_.in);
-      wanted_item_->await(demand::none);  // the item that is waited for has come
+      wanted_item_->await(demand::none);  // the awaited item has arrived
       auto to = of_all;
       if (!to) to = co_await begin_lane();
       underway mark(run_.path.get());
@@ -224,7 +237,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     co_return co_await upstream.next();
   }
 
-  // A lane that ends when nobody holds what this returns.
+  // Begins a lane and queues it for deliver(). The lane ends when the last copy of the result is
+  // destroyed.
   task<std::shared_ptr<lane>> begin_lane() {
     auto read = std::make_shared<lane>(stage_->options().buffer, parts_context_, run_.wanted);
     co_await lanes_.push(read);
@@ -253,7 +267,7 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     self.room_.release();
   }
 
-  // Takes items apart, one at a time, which a trace has on a track of its own.
+  // The record of one item that is being split: its track in a trace, its counters, its name.
   class hand {
    public:
     hand(stage_counters& counters, lade::trace* to)
@@ -318,7 +332,8 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
     co_return next;
   }
 
-  // What has awaited something may have done so on another thread.
+  // If the generator awaited something, it may have computed on another thread: no CPU time is
+  // taken.
   void note_call(hand& of, clock::duration taken, bool awaited) {
     counters_.latency.add(taken);
     if (counters_.slowest.take(taken)) counters_.slowest.add({of.name.text(), of.origin, taken});
@@ -348,15 +363,15 @@ class spreading final : public std::enable_shared_from_this<spreading<In, Out, S
   stage_counters& counters_;
   const counted_ptr<const Stage> stage_;
   const std::size_t concurrency_;
-  semaphore room_;  // for items that are taken apart
+  semaphore room_;  // permits for items in flight
   channel<std::shared_ptr<lane>> lanes_;
   const std::shared_ptr<demand> wanted_item_;
   std::stop_source stop_;
   memory_claim feeder_claim_;
   context feeder_context_;
   context parts_context_;
-  std::exception_ptr input_failure_;  // before the lanes are closed
-  std::atomic<bool> wanted_ = false;  // by the next stage
+  std::exception_ptr input_failure_;  // set before lanes_ is closed
+  std::atomic<bool> wanted_ = false;  // the next stage waits for a part
   trace* const trace_;
   mutable std::mutex mutex_;
   std::list<hand> idle_;
