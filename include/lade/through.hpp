@@ -27,7 +27,7 @@
 namespace lade {
 
 struct through_options {
-  std::string_view name = {};  // name in statistics and errors
+  std::string_view name = {};  // stage name in statistics and errors
 
   // How the stage makes output items from input items. The run fails at the first item that is seen
   // to break the rule. It also fails at the end of the stage if the lineage of an item that it took
