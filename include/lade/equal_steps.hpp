@@ -191,8 +191,7 @@ class end_together_stage {
 // - Thread: called on the CPU pool, one call at a time, as far ahead of the consumer as the run
 //   works. So it needs a communicator that nothing else uses.
 // - Blocking: it may block, and occupies a thread meanwhile. All ranks must take all of their
-// items.
-//   A rank that leaves its run earlier blocks the others.
+//   items: a rank that leaves its run earlier blocks the others.
 // - Errors: what the function throws ends the run.
 inline end_together_stage end_together(any_rank_ended any_ended) {
   return end_together_stage(std::move(any_ended));

@@ -192,6 +192,15 @@ std::vector<node_ptr> ends_of(const std::vector<pipeline<T>>& paths) {
 
 // The node of a route from items of type T to items of type Out. It does not depend on the types of
 // the router and of the paths.
+//
+//   input ─ deal() ─┬─> path ─╮
+//                   ├─> path ─┼─> link ─> next stage
+//                   └─> path ─╯
+//
+// The split before the paths queues the items of each path and suspends deal() while there is no
+// room. The link behind them is one queue with two slots per path; a path is suspended while it is
+// full. If the input fails, the paths still yield results of the items that they have. Then the
+// failure is rethrown.
 template <class T, class Out>
 class routing final : public node<Out> {
  public:

@@ -151,6 +151,14 @@ counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_s
 }
 
 // The node of a route from std::vector<T> to Out, which is a vector too.
+//
+//   input ─ deal() ─┬─> path ─ link ─╮
+//                   ├─> path ─ link ─┼─> join() ─> next stage
+//                   ╰───> `begun` ───╯
+//
+// For each batch, deal() waits for a slot, puts a record into `begun`, and then sends the parts.
+// join() takes the records in order. It takes one result from each path in a record, and frees the
+// slot when the joined vector has been taken. `begun` has room for all batches in flight.
 template <class T, class Out>
 class batch_routing final : public node<Out> {
   static_assert(std::same_as<Out, std::vector<typename Out::value_type>>,

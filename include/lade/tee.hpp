@@ -65,6 +65,14 @@ async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
 }
 
 // The part of a tee that does not depend on the types of its paths.
+//
+//   input ─ broadcast() ─┬─> path ─ link ─╮
+//                        ├─> path ─ link ─┼─> tuples ─> next stage
+//                        └─> path ─ link ─╯
+//
+// The split before the paths queues up to `buffer` items for each path, each link behind them up to
+// `buffer` results. Tuples take their results in the order of the paths. The split notices if the
+// paths then wait for each other (see split_base).
 class tee_core {
  public:
   explicit tee_core(const tee_options& options)
