@@ -22,7 +22,8 @@ enum class cardinality : std::uint8_t {
 };
 
 // The threads on which the function of a stage computes. A stage works inline, on the thread that
-// asks for an item, if it has no function, or one that is called when the next stage asks.
+// asks for an item, if it has no function. So does a stage whose function is called when the next
+// stage asks for an item.
 enum class stage_executor : std::uint8_t {
   in_place,  // inline, on the caller's thread
   cpu_pool,  // the runtime's pool

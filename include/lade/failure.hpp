@@ -27,8 +27,8 @@ enum class on_error : std::uint8_t {
   skip,  // the item is dropped
 };
 
-// How often a stage calls a function that throws again for the same item. Every call gets the item
-// unchanged.
+// How often a stage calls its function again for an item for which the function threw. Every call
+// gets the item unchanged.
 //
 //   lade::map(fetch, {.retry = {.attempts = 5, .pause = 200ms}})
 //
@@ -48,9 +48,9 @@ struct retry {
   std::function<bool(const std::exception_ptr&)> when = {};
 };
 
-// How many items may fail under a policy that lets the run go on. The first failure beyond ends the
-// run. Items that are substituted count. Attempts that are followed by another do not. Without a
-// count and a rate, any number of items may fail.
+// How many items may fail under a policy that lets the run continue. One failure more ends the run
+// with that failure. Items that are substituted count. Attempts that are followed by another do
+// not. Without a count and a rate, any number of items may fail.
 //
 // Which budget applies to a failure:
 // - If the stage's options have a count or a rate, that budget alone applies. The run's budget does
@@ -82,9 +82,9 @@ struct failure_record {
 // One line of JSON.
 std::string to_json(const failure_record& failure);
 
-// A failure of a run. what() names the stage, the item and the cause, and the same of other
-// failures that happened before the run had ended. The item is named once: if the cause names it,
-// only there.
+// A failure of a run. what() names the stage, the item and the cause. It does the same for up to
+// three other failures that happened before the run had ended. The item is named once: if the cause
+// names it, only there.
 class stage_error : public error {
  public:
   stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,

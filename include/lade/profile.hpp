@@ -54,9 +54,9 @@ struct stage_profile {
 // the stages. Throws error(invalid_argument) naming the option if an option is invalid.
 //
 // The environment variable LADE_PROFILE=N profiles the first run of a program for N items before it
-// begins, with the options of that run, on rank 0 only. The table is written to standard error. If
-// N is not a number or the profile fails, the reason is written instead, and the run begins all the
-// same.
+// begins, on rank 0 only, with the options of that run. The table is written to standard error. If
+// N is not a number or the profile fails, the reason is written instead. The run begins in any
+// case.
 template <class T>
 std::vector<stage_profile> profile(runtime& where, const pipeline<T>& what,
                                    const profile_options& options = {});

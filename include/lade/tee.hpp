@@ -39,7 +39,7 @@ struct tee_options {
 namespace detail {
 
 // Passes on the results of a path. Refuses the state of the run if a result is made from other
-// items, or other parts of them, than the result of the first path.
+// items, or other parts, than the first path's result.
 template <class T>
 async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
                                    std::shared_ptr<lineage> first, open_context run) {

@@ -187,8 +187,8 @@ struct custom_call {
 };
 
 // The items that a custom stage yields. Checks their lineages if there is a check, numbers items
-// that are made from the same input, counts all items, and calls the coroutine again after a
-// skipped failure.
+// made from the same input, and counts all items. Calls the coroutine again after a skipped
+// failure.
 template <class T>
 async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, open_context run,
                                   stage_counters& counters) {

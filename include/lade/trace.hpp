@@ -24,12 +24,12 @@ class item_arrows;
 // Writes a file in the Trace Event Format (a JSON array), which ui.perfetto.dev and
 // chrome://tracing open. A run with this trace adds:
 // - a span for every call of the function of a map, filter, batch_into, pad, pack, batch_by or
-//   flat_map (there for each part, and for the end),
+//   flat_map; in flat_map, for each part and for the end,
 // - a span for the time in which the consumer has an item,
 // - a track for each item that a worker has in flight,
 // - arrows that follow each item from its first span to its last,
-// - a curve of the items held by each stage with workers, by prefetch, by a route and by a merge by
-//   arrival, and of the items that are ready for the consumer,
+// - a curve of the items held, for each stage with workers, prefetch, route and merge by arrival,
+// - a curve of the items that are ready for the consumer,
 // - each system call, from its start until its result is there.
 //
 // The program may add spans:
