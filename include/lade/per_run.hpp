@@ -80,8 +80,8 @@ class stage_run {
 //   };
 //   auto answers = questions | ask();
 //
-// A function that copies batches elsewhere may have a member `memory_resource& host_memory()
-// const`. It returns the memory from which the function copies fastest. A batch_into before the
+// A function that copies batches elsewhere may have a member `host_memory() const`, which returns a
+// memory_resource&: the memory from which the function copies fastest. A batch_into before the
 // stage then allocates its tensors there, and the function's own buffers come from there too. The
 // memory must outlive the run.
 template <class Make>
