@@ -1,4 +1,4 @@
-// autotune: stages that find out by themselves how many items to work on at a time.
+// autotune: stages whose concurrency the run chooses.
 
 #pragma once
 
@@ -12,66 +12,70 @@
 
 namespace lade {
 
-// For the concurrency of map, filter, flat_map, batch_into, pad and pack: all that a run may use.
+// For the concurrency of map, filter, flat_map, batch_into, pad and pack: as much as the run can
+// use.
 //
 //   lade::map(fetch, {.concurrency = lade::automatic})
 //
-// A map of tasks begins with 16 at a time, and is adjusted while the run lives by what the run's
-// counters tell. While it limits the run, that number is raised or lowered and stays so if the
-// stage then gives more, up to `tune_options::most` and to what the memory budget lets be begun. So
-// is its buffer where slow items hold up others. A stage that is opened again, in a repeat or by
-// the next of several epochs, goes on with what has been found for it.
+// Tasks: a map of tasks begins with 16 items in flight. The run adjusts that number by its
+// statistics. While the stage is the bottleneck, the run raises or lowers the number, and keeps a
+// new value if the stage then yields more. The limits are `tune_options::most` and the memory
+// budget. The buffer grows where slow items hold up others. A stage that is opened again, in a
+// repeat or by the next of several epochs, continues with the values found so far.
 //
-// What computes is left as it is: all such stages of a run together have as many calls at a time as
-// `tune_options::cpus` says, which leaves the rest of the CPUs to the trainer; on a pool of its
-// own, a stage has so many for itself.
+// Plain functions: the number is fixed. All automatic stages of a run together have
+// `tune_options::cpus` calls in flight, which leaves the other CPUs to the trainer. A stage with a
+// dedicated pool has as many for itself.
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {
-  // Items that a stage of tasks works on at a time: 1 to 1,048,576.
+  // Limit of the items in flight in a stage of tasks: 1 to 1,048,576.
   unsigned most = 256;
 
-  // For plain functions, up to 65,536; 0: the pool's threads, less one of four or more.
+  // Calls in flight of plain functions, up to 65,536. 0: the threads of the pool, minus one if
+  // there are four or more.
   unsigned cpus = 0;
 };
 
-// What a stage works with at present.
+// The current setting of a stage.
 struct stage_setting {
   std::string stage;
   unsigned concurrency = 0;
-  std::optional<unsigned> buffer = {};  // if its options have one
+  std::optional<unsigned> buffer = {};  // empty if the stage has no such option
 
   friend bool operator==(const stage_setting&, const stage_setting&) = default;
 };
 
-// As lines of code: "fetch: {.concurrency = 48, .buffer = 48}".
+// One line of code per stage: "fetch: {.concurrency = 48, .buffer = 48}".
 std::string to_code(std::span<const stage_setting> settings);
 
 namespace detail {
 
-// Throw error(invalid_argument) that names the stage, or the run, and the option that cannot work.
+// Throw error(invalid_argument) naming the stage or the run, and the option, if an option is
+// invalid.
 void require_concurrency(std::string_view stage, unsigned concurrency, unsigned least = 0);
 void require_tuning(std::string_view run, const tune_options& options);
 
-// Calls at a time of plain functions.
+// The number of concurrent calls of plain functions.
 unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept;
 
-// The same where a stage's options say how many: 0 are all threads.
+// The same for a stage with the option `concurrency`; 0 means all threads.
 unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
                          unsigned threads) noexcept;
 
-// What a stage did in an interval, as far as it tells what to change.
+// Measurements of a stage in one interval.
 struct tuning_sample {
-  double rate = 0;     // items it gave in a second
-  double hungry = 0;   // share of the time that the next stage waited for it
-  double busy = 0;     // of its concurrency
-  double no_room = 0;  // share of the time that its feeder waited for room
+  double rate = 0;     // items yielded per second
+  double hungry = 0;   // share of time that the next stage was starved
+  double busy = 0;     // share of its concurrency in use
+  double no_room = 0;  // share of time that its feeder was blocked
 };
 
-// Climbs to the concurrency at which one stage gives the most: tries a step, keeps it if the rate
-// has grown with it, and otherwise goes back and tries a smaller step, then the other direction.
-// When no step helps it rests, and tries again later, each time after a longer rest, since what a
-// run reads from may change.
+// Finds the concurrency at which one stage has the highest rate, by hill climbing. It tries a step
+// and keeps it if the rate has grown with it. Otherwise it returns to the best setting, and tries a
+// smaller step and then the other direction. If no step helps it rests, since the input of the run
+// may change. Each rest is longer than the last, up to a limit; a step that helps makes them short
+// again.
 class tuner {
  public:
   struct setting {
@@ -81,16 +85,16 @@ class tuner {
     friend bool operator==(const setting&, const setting&) = default;
   };
 
-  // Works on at most so many items at a time, and holds at most so many.
+  // Allows at most `most` items in flight, and `most_held` with the buffer.
   tuner(setting begin, unsigned most, unsigned most_held) noexcept
       : most_(most), most_held_(most_held), now_(within_bounds(begin)), kept_(now_) {}
 
   const setting& now() const noexcept { return now_; }
 
-  // What the last setting gave. Returns whether there is a new one.
+  // Judges the current setting by its sample. Returns whether the setting has changed.
   bool step(const tuning_sample& sample) noexcept;
 
-  // Goes back to the best setting so far if another is being tried.
+  // Returns to the best setting so far, if another one is being tried.
   void settle() noexcept;
 
  private:
@@ -105,12 +109,12 @@ class tuner {
   unsigned most_;
   unsigned most_held_;
   setting now_;
-  setting kept_;            // the best so far
-  double kept_rate_ = 0;    // what it gave when it was last measured
-  std::size_t factor_ = 0;  // the next of the steps to try
+  setting kept_;            // best setting so far
+  double kept_rate_ = 0;    // its rate when it was last measured
+  std::size_t factor_ = 0;  // index of the next step to try
   bool trying_ = false;
-  unsigned resting_ = 0;  // samples
-  unsigned next_rest_ = shortest_rest;
+  unsigned resting_ = 0;                // samples of the current rest still to ignore
+  unsigned next_rest_ = shortest_rest;  // samples
 };
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// background: work that lives as long as a run.
+// background: a coroutine that lives as long as a run.
 
 #pragma once
 
@@ -23,16 +23,17 @@
 namespace lade {
 
 struct background_options {
-  std::string_view name = {};  // in errors
+  std::string_view name = {};  // stage name in errors
 };
 
 namespace detail {
 
-// Starts `work` beside the stages of a run, on a reactor. It is asked to stop when the run is over;
-// the run waits for its end. What it throws ends the run, but for errc::stopped after that.
+// Starts `work` on a reactor, concurrently with the stages of a run. When the run is over, it asks
+// the work to stop and waits for its end. What the work throws ends the run, except error(stopped)
+// after that request.
 void start_background(run_state& run, std::string name, task<> work);
 
-// What a pipeline does besides: its items are those of the step before.
+// The node of background work. Its items are those of the node before.
 template <class T, class Work>
 class background_node final : public node<T> {
  public:
@@ -59,7 +60,7 @@ class background_node final : public node<T> {
   std::string name_;
 };
 
-// A function and the arguments that it is called with.
+// A function with its arguments.
 template <class F, class... Args>
 class background_work {
  public:
@@ -94,8 +95,8 @@ class background_stage {
   std::string name_;
 };
 
-// Work that lives as long as a run: a coroutine that refreshes credentials, writes statistics, or
-// reads ahead. Items pass unchanged, at no cost.
+// A coroutine that lives as long as a run: it refreshes credentials, writes statistics, or reads
+// ahead. Items pass unchanged, at no cost.
 //
 //   lade::task<> refresh(std::shared_ptr<credentials> of) {
 //     while (true) {
@@ -105,16 +106,18 @@ class background_stage {
 //   }
 //   ... | lade::map(lade::io::read) | lade::background(refresh, {.name = "refresh"}, mine) | ...
 //
-// `work(arguments...)` returns a task<>. It is called once in every run, with copies of the
-// arguments, when the run opens the step, and resumes on a reactor: what computes does not belong
-// into it (see compute in thread_pool.hpp). A run begins to deliver while it works.
+// `work(arguments...)` returns a task<>. Every run calls it once, with copies of the arguments,
+// when it opens the step. The run does not wait for it before it delivers items.
 //
-// When the run is over, whichever way, the coroutine is asked to stop: awaits of lade then throw
-// error(stopped), which ends it. The run waits for that. It may also return before. If it throws
-// anything else, the run ends with a stage_error of that name.
+// Thread: the coroutine resumes on a reactor, so it must not compute or block there (see compute in
+// thread_pool.hpp).
 //
-// Where a cache gives all items of a pass, the steps before the cache are not opened, nor their
-// background work begun.
+// End: when the run is over, for whatever reason, the coroutine is asked to stop. Awaits of lade in
+// it then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
+// return earlier. If it throws anything else, the run ends with a stage_error that has its name.
+//
+// Caches: if a cache yields all items of a pass, the steps before the cache are not opened, and
+// their background work is not started.
 template <class F, class... Args>
   requires std::same_as<std::invoke_result_t<const F&, const Args&...>, task<>>
 background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
@@ -122,9 +125,10 @@ background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
   return {std::forward<F>(work), options, {std::forward<Args>(arguments)...}};
 }
 
-// The same for code that a stage calls, a store for example: starts work beside the run in whose
-// coroutine it is called, unless work of the same key has been started in that run. Returns whether
-// it has. Outside of a run it does nothing. `where`: the surroundings of the calling coroutine.
+// The same for code that a stage calls, such as a store. Starts `work` beside the run of the
+// calling coroutine, unless that run has started work with the same `key` before. Returns whether
+// it started the work. Outside a run it does nothing and returns false. `where`: the execution
+// context of the calling coroutine.
 bool start_background(const context& where, const void* key, std::string name,
                       const std::function<task<>()>& work);
 

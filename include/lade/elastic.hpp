@@ -1,4 +1,4 @@
-// Elastic determinism: global batches that do not depend on the number of ranks.
+// elastic: global batches that do not depend on the number of ranks (elastic determinism).
 
 #pragma once
 
@@ -9,21 +9,22 @@
 
 namespace lade {
 
-// How many items a rank takes in a step, so that all ranks together take `global_batch`. Throws
-// error(invalid_argument) if the number of ranks does not divide it.
+// The number of items that a rank takes per step, so that all ranks together take `global_batch`.
+// Throws error(invalid_argument) if the number of ranks does not divide `global_batch`.
 std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& rank);
 
-// For the pipeline of a rank, which ends in batches: throws error(invalid_argument) that names the
-// first stage for which global batches would depend on the number of ranks.
+// Checks the pipeline of a rank, which must end in batches. Throws error(invalid_argument) naming
+// the first stage for which global batches would depend on the number of ranks.
 //
 //   require_elastic(batches.describe());
 //
-// If it returns, and no item fails, the ranks' batches of a step together are the same items for
-// every number of ranks, in every step, also in a run that resumes from merged states with another
-// number of ranks. The j-th item of rank r of w is the (j * w + r)-th item of the global batch. In
-// the last global batch of an epoch, remainder::pad and wrap may repeat items in addition.
+// If it returns and no item fails, the batches of all ranks in a step together have the same items
+// for every number of ranks. This holds in every step, also in a run that resumes from merged
+// states with another number of ranks. Item j of rank r of w is item j * w + r of the global batch.
+// In the last global batch of an epoch, remainder::pad and wrap may add repeated items.
 //
-// It cannot know what functions do, nor, of a single rank, what the shard of several would be.
+// Limits: it cannot see what functions do. For a single rank, it cannot see what the shard of
+// several ranks would be.
 void require_elastic(const pipeline_description& pipeline);
 
 }  // namespace lade

@@ -1,4 +1,4 @@
-// epochs: pass after pass over a pipeline, without a pause between them.
+// epochs: several passes over a pipeline, without a pause between them.
 
 #pragma once
 
@@ -15,26 +15,27 @@
 
 namespace lade {
 
-// Many runs of one pipeline, each with the next epoch:
+// Several runs of one pipeline, one per epoch:
 //
 //   for (auto& epoch : lade::epochs(runtime, batches, 90))
 //     for (auto& batch : epoch) train(batch.tensor());
 //
-// An epoch begins to work when all sources of the one before have come to their end and caches have
-// what they keep, while the last items are still on their way: when the consumer comes to it, its
-// first items are there.
-// No item crosses the boundary, and batches are completed, cut short or dropped at the end of
-// each. Every epoch is a run of its own, with its state and statistics. What automatic stages have
-// found passes from one to the next: the settings() of all are the same, and freeze() is for all
-// that follow. One thread at a time.
+// The next epoch starts while the last items of the current one are in flight: as soon as all its
+// sources are at their end and its caches have all items that they keep. So the first items of an
+// epoch are ready when the consumer reaches it.
+//
+// No item crosses the boundary between epochs. At the end of each, the last batch is completed, cut
+// short or dropped. Every epoch is a separate run, with its own state and statistics. Automatic
+// stages share their tuning between epochs: settings() is the same for all, and freeze() holds for
+// all later epochs. One thread at a time.
 template <class T>
 class epochs {
  public:
   class iterator;
 
-  // `options` are those of every run, but for the number of the epoch, which counts up from
-  // options.epoch, and the state, which is that of the first one. With a state, its epoch and its
-  // seed are those of the first and of all runs. Both `where` and what the options refer to must
+  // `options` apply to every run, except the epoch and the state. The epoch counts up from
+  // options.epoch, or from 0. The first run resumes from options.state; then the state's epoch is
+  // the first epoch, and its seed is that of all runs. `where` and what the options refer to must
   // outlive the epochs.
   epochs(runtime& where, pipeline<T> what, std::uint64_t count, run_options options = {})
       : runtime_(where), what_(std::move(what)), options_(std::move(options)), left_(count) {
@@ -42,8 +43,8 @@ class epochs {
     if (options_.state) options_.seed = options_.state->seed;
   }
 
-  // The next epoch's run, which is valid until the next call; null after the last. Ends the one
-  // before, also if it has items left.
+  // Ends the current run, even if it has items left. Returns the next epoch's run, or null after
+  // the last one. The run is valid until the next call.
   run<T>* next() {
     if (!following_) begin_following();
     current_ = std::move(following_);
@@ -55,7 +56,7 @@ class epochs {
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
-  // Has an epoch follow the current one, if there are any left.
+  // Starts the run that follows the current one, if any epochs are left.
   void begin_following() {
     if (left_ == 0) return;
     --left_;
@@ -68,7 +69,7 @@ class epochs {
   runtime& runtime_;
   pipeline<T> what_;
   run_options options_;
-  std::uint64_t left_;
+  std::uint64_t left_;  // epochs that have not been started
   std::unique_ptr<run<T>> current_;
   std::unique_ptr<run<T>> following_;
 };

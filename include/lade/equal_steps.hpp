@@ -1,4 +1,4 @@
-// equal_steps, end_together: all ranks of a training make the same number of steps.
+// equal_steps, end_together: all ranks of a training run make the same number of steps.
 
 #pragma once
 
@@ -36,10 +36,10 @@ class step_of {
   T* operator->() noexcept { return &item_; }
   const T* operator->() const noexcept { return &item_; }
 
-  // Whether the item is there only because another rank makes a step.
+  // Whether the item is a repeat, which this rank yields only because another rank makes a step.
   bool is_repeat() const noexcept { return is_repeat_; }
 
-  // What errors call it, and what statistics count of it.
+  // The key of the item, for errors, and its size in bytes, for statistics.
   std::string key() const { return detail::key_of(item_); }
   std::size_t content_bytes() const {
     return static_cast<std::size_t>(detail::content_bytes(item_));
@@ -51,31 +51,31 @@ class step_of {
 };
 
 struct equal_steps_options {
-  // Steps of an epoch, the same on all ranks. Further items are left out. pipeline::size() of the
-  // input if not given.
+  // Steps per epoch, the same on all ranks. Further items are left out. Default: pipeline::size()
+  // of the input.
   std::optional<std::uint64_t> steps = {};
 };
 
 namespace detail {
 
-// The number of steps of an epoch behind `in`. Throws error(invalid_argument) if the options do not
-// say it, and only a run can tell, or if other ranks may have another number.
+// The number of steps per epoch behind `in`. If the options do not have it, throws
+// error(invalid_argument) if it is known only in a run, or if other ranks may have another number.
 std::uint64_t steps_of_epoch(const node_base& in, const equal_steps_options& options);
 
 node_facts equal_steps_facts(node_ptr in, std::uint64_t steps);
 
-// The steps of one run: how many are left, and how many repeats earlier runs have delivered.
+// The remaining steps of one run, and the repeats that earlier runs have delivered.
 class step_count {
  public:
-  // Throws error(invalid_argument) if the state that the run resumes from has another number of
-  // steps. `of_input`: how many the input has, if that is known.
+  // Throws error(invalid_argument) if the state from which the run resumes has another number of
+  // steps. `of_input`: number of items of the input, if known.
   step_count(const open_context& run, std::uint64_t steps, std::optional<std::uint64_t> of_input);
 
   bool is_reached() const noexcept { return left_ == 0; }
   bool is_whole_input() const noexcept { return left_ == 0 && is_whole_; }
   void take() noexcept { --left_; }
 
-  // Whether the next repeat is one that an earlier run has delivered.
+  // Whether to skip the next repeat, because an earlier run has delivered it.
   bool leaves_out_repeat() noexcept { return repeats_before_ > 0 && repeats_before_-- > 0; }
 
   [[noreturn]] void fail_without_items() const;
@@ -117,7 +117,7 @@ class equal_steps_stage {
                                           detail::stage_counters& counters, detail::step_count left,
                                           detail::open_input input);
 
-  // The items of further passes, one after the other, until one has none.
+  // The items of one pass after another over `in`. Ends with a pass that has no items.
   template <class T>
   static async_generator<T> pass_after_pass(pipeline<T> in, detail::open_context run);
 
@@ -125,32 +125,34 @@ class equal_steps_stage {
 };
 
 // The last stage of a rank's pipeline: every run has the same number of steps on all ranks,
-// whichever items fail and are skipped. A rank that comes short repeats items of its own, from the
-// first of the epoch on: step_of::is_repeat() tells them, stage_statistics::repeated counts them.
+// whichever items fail and are skipped. A rank with too few items repeats its own items, from the
+// first of the epoch on. step_of::is_repeat() marks repeats, stage_statistics::repeated counts
+// them.
 //
 //   auto steps = files | shuffle({.seed = 7}) | shard(rank) | map(io::read) | batch_into(...) |
 //                equal_steps();
 //
-// Repeats are made anew, by a further pass over the pipeline. So an item that fails again is
-// counted again, and nothing is kept in memory. A state has the number of steps and of repeats that
-// the consumer has taken: a run that resumes makes the steps that are left, with any number of
-// ranks whose pipelines have as many steps. The run fails if there is nothing to repeat because a
-// rank has no items, or all of them fail.
+// Repeats: a further pass over the pipeline makes the repeats anew. So nothing is kept in memory,
+// and an item that fails again is counted again. The run fails if it needs a repeat but the rank
+// has no items, or all of them fail.
 //
-// pipeline | equal_steps() throws error(invalid_argument) if the number of steps is not known
-// before a run, and if it may be another one on other ranks (remainder::keep): then the options
-// must say it.
+// State: a state has the steps and the repeats that the consumer has taken. A run that resumes
+// makes the remaining steps, with any number of ranks whose pipelines have as many steps.
+//
+// Errors: `pipeline | equal_steps()` throws error(invalid_argument) if the number of steps is not
+// known before a run, or may differ between ranks (remainder::keep). In these cases, set it in the
+// options.
 inline equal_steps_stage equal_steps(const equal_steps_options& options = {}) noexcept {
   return equal_steps_stage(options);
 }
 
-// Tells all ranks whether any of them has come to its end: a logical or of what each rank says of
-// itself.
+// Returns whether any rank has passed true: a logical or of the argument over all ranks. `true`
+// says that the calling rank has ended.
 using any_rank_ended = std::function<bool(bool)>;
 
 class end_together_stage {
  public:
-  // Throws error(invalid_argument) without a function.
+  // Throws error(invalid_argument) if the function is empty.
   explicit end_together_stage(any_rank_ended any_ended);
 
   template <class T>
@@ -158,7 +160,7 @@ class end_together_stage {
     return detail::make_pipeline<T>(
         detail::node_facts::behind(in.last(), "end_together").yielding(cardinality::one),
         [in, any_ended = any_ended_](const detail::open_context& run) {
-          if (run.run->profiling()) return in.open(run);  // of one rank alone
+          if (run.run->profiling()) return in.open(run);  // a profile runs on one rank alone
           auto& counters = run.add_stage("end_together");
           return until_one_ends(in.open(run), any_ended, run, counters);
         });
@@ -171,23 +173,26 @@ class end_together_stage {
                                            detail::open_context run,
                                            detail::stage_counters& counters);
 
-  // Whether the run is over. Throws error(invalid_argument) if the ranks disagree.
+  // Whether the run is over. Throws error(invalid_argument) if this rank has ended and the function
+  // returns false.
   static bool is_over(const any_rank_ended& any_ended, bool ended);
 
   detail::shared_const<any_rank_ended> any_ended_;
 };
 
-// The last stage of a rank's pipeline: all ranks end when the first has no further item. Calls
-// `any_ended(ended)` before every item, with false, and at the end, with true; it must return
-// whether any rank has passed true, so it waits for all ranks. Items that other ranks had ready for
-// that step are not delivered, and belong to the rest of a state.
+// The last stage of a rank's pipeline: all ranks end when the first rank has no further item.
 //
 //   auto steps = batches | lade::end_together([&](bool ended) { return ranks.any(ended); });
 //
-// Called on the CPU pool, as far ahead of the consumer as the run works, one call at a time. So it
-// needs a communicator that nothing else uses. It may block, and keeps a thread meanwhile. All
-// ranks must take all of their items: one that leaves its run earlier keeps the others waiting.
-// What the function throws ends the run.
+// Before every item, the stage calls `any_ended(false)`; at the end, `any_ended(true)`. The
+// function must return whether any rank has passed true, so it waits for all ranks. Items that
+// other ranks had ready for that step are not delivered. A state counts them as undelivered.
+//
+// - Thread: called on the CPU pool, one call at a time, as far ahead of the consumer as the run
+//   works. So it needs a communicator that nothing else uses.
+// - Blocking: it may block, and occupies a thread meanwhile. All ranks must take all of their
+//   items: a rank that leaves its run earlier blocks the others.
+// - Errors: what the function throws ends the run.
 inline end_together_stage end_together(any_rank_ended any_ended) {
   return end_together_stage(std::move(any_ended));
 }
@@ -205,7 +210,7 @@ async_generator<step_of<T>> equal_steps_stage::make(
       detail::count_step(counters, step);
       co_yield step;
     }
-    if (left.is_whole_input()) co_await items->next();  // caches wait for the end
+    if (left.is_whole_input()) co_await items->next();  // lets caches see the end of the input
     items.reset();
     if (!left.is_reached() && !run.run->profiling()) items.emplace(pass_after_pass(in, run));
     input.end();

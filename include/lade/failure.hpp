@@ -1,4 +1,4 @@
-// What becomes of items whose function throws.
+// failure: retries, error budgets, and records of items whose function throws.
 
 #pragma once
 
@@ -20,48 +20,51 @@
 
 namespace lade {
 
-// What a stage does with an item whose function throws, when it is not to be called again.
+// What a stage does with an item whose function has thrown and is not called again. A failure with
+// condition::device_lost ends the run in any case.
 enum class on_error : std::uint8_t {
   fail,  // the run ends, and the failure is rethrown to the consumer
   skip,  // the item is dropped
 };
 
-// How often a function that throws is called for the same item, which it gets as it was.
+// How often a stage calls its function again for an item for which the function threw. Every call
+// gets the item unchanged.
 //
 //   lade::map(fetch, {.retry = {.attempts = 5, .pause = 200ms}})
 //
-// Pauses grow by `growth` each time. A random part of each, up to `jitter` of it, is left out, so
-// that those who failed together do not come back together. While an item waits, its place in the
-// stage's concurrency is taken, but no thread.
+// Each pause is `growth` times as long as the one before, at most a day. A random part of it, up to
+// the share `jitter`, is left out, so that items that failed together are not retried together.
+// During the pause an item keeps its slot of the stage's concurrency, but no thread.
 struct retry {
-  // Calls in all, up to 1,048,576; 0: as the run's `retry` says, 1 if that does not.
+  // Calls in all, up to 1,048,576. 0: as in the run's `retry`; 1 if that has none either.
   unsigned attempts = 0;
 
-  std::chrono::nanoseconds pause = std::chrono::milliseconds(100);  // 0 or more; at most a day
+  std::chrono::nanoseconds pause = std::chrono::milliseconds(100);  // first pause: 0 to a day
   double growth = 2;                                                // 0 to 1,000,000
   double jitter = 0.5;                                              // 0 to 1
 
-  // Which failures are worth another call; all of them if not given. Called with what was thrown.
+  // Called with the exception; returns whether another call is worth it. Default: always. A failure
+  // with condition::device_lost is never retried.
   std::function<bool(const std::exception_ptr&)> when = {};
 };
 
-// How many items may fail under a policy that lets the run go on. One more, and the run ends with
-// that failure. Substituted items count, attempts that are followed by another do not. Without a
-// count and a rate, any number may fail.
+// How many items may fail under a policy that lets the run continue. One failure more ends the run
+// with that failure. Items that are substituted count. Attempts that are followed by another do
+// not. Without a count and a rate, any number of items may fail.
 //
-// Which budget judges a failure:
-// - A stage whose options give a count or a rate is judged by this budget alone. The run's budget
-//   does not apply to the stage, and does not count its failures: so a stage's budget may be looser
-//   than the run's or stricter. `{.rate = 1}` lets any number of the stage's items fail.
-// - All other stages are judged together by the budget of run_options.
+// Which budget applies to a failure:
+// - If the stage's options have a count or a rate, that budget alone applies. The run's budget does
+//   not apply to the stage and does not count its failures, so a stage's budget may be looser or
+//   stricter than the run's. `{.rate = 1}` lets any number of the stage's items fail.
+// - All other stages together share the budget of run_options.
 //
-// The rate is one of the items begun. For a stage, these are the items that it has taken. For the
-// run, they are the items that all sources have given, or that a single stage has taken, if these
-// are more: the parts of a flat_map are items too, and so is what a cache gives again.
+// The rate is the share of failures among the started items. For a stage: the items that it has
+// taken. For the run: the items that all sources have yielded or that a single stage has taken,
+// whichever are more. So parts of a flat_map count, and so do items that a cache yields again.
 struct error_budget {
   std::optional<std::uint64_t> count = {};  // 0: no item may fail
-  std::optional<double> rate = {};          // 0 to 1, of the items begun ...
-  std::uint64_t probation = 0;              // ... once so many have been
+  std::optional<double> rate = {};          // 0 to 1, of the items started ...
+  std::uint64_t probation = 0;              // ... which applies once so many are started
 
   bool is_given() const noexcept { return count || rate; }
 };
@@ -79,8 +82,9 @@ struct failure_record {
 // One line of JSON.
 std::string to_json(const failure_record& failure);
 
-// A failure of a run: what() tells the stage, the item and the cause, and the same of what failed
-// beside it. The item is named once: by the cause, where that does it.
+// A failure of a run. what() names the stage, the item and the cause. It does the same for up to
+// three other failures that happened before the run had ended. The item is named once: if the cause
+// names it, only there.
 class stage_error : public error {
  public:
   stage_error(std::exception_ptr cause, std::error_code code, std::string stage, std::string item,
@@ -92,20 +96,20 @@ class stage_error : public error {
         why_(std::make_shared<const std::string>(why)),
         positions_(std::make_shared<const lineage>(std::move(positions))) {}
 
-  // The same failure, and others that happened before the run had ended.
+  // Copies `first`, and adds other failures that happened before the run had ended.
   stage_error(const stage_error& first, std::vector<stage_error> others);
 
   const std::string& stage() const noexcept { return *stage_; }
-  const std::string& item() const noexcept { return *item_; }  // its key, as far as it has one
-  const lineage& positions() const noexcept { return *positions_; }  // as of a failure_record
+  const std::string& item() const noexcept { return *item_; }  // key of the item, if it has one
+  const lineage& positions() const noexcept { return *positions_; }  // as in failure_record
   const std::exception_ptr& cause() const noexcept { return cause_; }
-  const std::string& why() const noexcept { return *why_; }  // the cause's text
+  const std::string& why() const noexcept { return *why_; }  // text of the cause
 
-  // What else has failed while the run ended, in the order of time.
+  // Other failures that happened while the run ended, in order of time.
   std::span<const stage_error> others() const noexcept;
 
  private:
-  // As errors of lade do, in "<doing to the item>: <why>".
+  // Whether `why` names the item, as errors of lade do: "<doing to the item>: <why>".
   static bool names(std::string_view why, const std::string& item) {
     return item.empty() || why.find(" " + item + ": ") != std::string_view::npos;
   }
@@ -124,38 +128,39 @@ inline std::span<const stage_error> stage_error::others() const noexcept {
 
 namespace detail {
 
-// Whether `how` knows no reason against another call. What `when` throws is one.
+// Whether another call is allowed. Not if the device is lost, nor if `when` refuses or throws.
 bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noexcept;
 
-// The pause before the call that follows the attempt, the first being 1. `draw` is from [0, 1).
+// The pause after a failed call. `attempt`: number of that call, from 1. `draw`: in [0, 1).
 std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept;
 
 // The failure options of one stage.
 struct failure_policy {
-  std::optional<on_error> finally = {};  // the run's if not given
+  std::optional<on_error> finally = {};  // default: the run's
   lade::retry retry = {};
   error_budget budget = {};
-  bool substitutes = false;  // the stage has another item to go on with
+  bool substitutes = false;  // whether the stage replaces the item by another
 };
 
-// How long one call of a stage's function may take, and all calls for one item; 0: no limit.
+// Limits of time for one call of a stage's function, and for all calls for one item. 0: none.
 struct time_limits {
   std::chrono::nanoseconds call = {};
   std::chrono::nanoseconds item = {};
 
   bool any() const noexcept { return call.count() > 0 || item.count() > 0; }
 
-  // What is left for a call that begins `since_first` after the first call for the item.
+  // The time left for a call that begins `since_first` after the first call for the item.
   std::chrono::nanoseconds left(std::chrono::nanoseconds since_first) const noexcept;
 };
 
-// Throw error(invalid_argument) that names the stage, or the run, and the option that cannot work.
+// Throw error(invalid_argument) naming the stage or the run, and the option, if an option is
+// invalid.
 void require_retry(std::string_view stage, const retry& how);
 void require_budget(std::string_view stage, const error_budget& budget);
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
                     std::chrono::nanoseconds deadline);
 
-// Whether so many failures among so many items are too many.
+// Whether `failed` failures among `begun` started items exceed the budget.
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept;
 
 }  // namespace detail

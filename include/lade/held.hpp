@@ -1,4 +1,4 @@
-// held<T>: an item that a stage keeps, with its lineage.
+// held<T>: an item that a custom stage holds back, with its lineage.
 
 #pragma once
 
@@ -13,7 +13,7 @@ namespace lade {
 
 namespace detail {
 
-// `co_await consume(origin)` counts a lineage to what the awaiting coroutine has consumed.
+// `co_await consume(origin)` adds a lineage to those that the awaiting coroutine has consumed.
 class consume {
  public:
   explicit consume(const lineage& origin) noexcept : origin_(origin) {}
@@ -31,7 +31,7 @@ class consume {
 
 }  // namespace detail
 
-// An item and its lineage, for stages that hold items back, in any order:
+// An item and its lineage, for stages that hold items back and yield them in any order:
 //
 //   async_generator<int> swap_pairs(async_generator<int> in) {
 //     while (auto first = co_await in.next().held()) {
@@ -41,8 +41,9 @@ class consume {
 //     }
 //   }
 //
-// Every lineage that a stage takes so must be yielded once: with its item, with an item made of it,
-// or with another item that it has joined. Cannot be copied, since a copy would be yielded twice.
+// A stage must yield every lineage that it takes this way exactly once: with its item, with an item
+// made from it, or with another item that has joined it. A held<T> cannot be copied, because its
+// lineage would then be yielded twice.
 template <class T>
 class held {
  public:
@@ -58,20 +59,20 @@ class held {
   const T* operator->() const noexcept { return &item_; }
   const lineage& origin() const noexcept { return origin_; }
 
-  // Another item that is made of this one: it has the lineage, and this one none.
+  // Returns another item, made from this one, and moves the lineage to it.
   template <class U>
   held<U> with(U item) && {
     return held<U>(std::move(item), std::move(origin_));
   }
 
-  // Adds the lineage of an item that is not yielded itself.
+  // Adds the lineage of `other`, which must not be yielded itself.
   template <class U>
   void join(const held<U>& other) {
     origin_.merge(other.origin());
   }
 
-  // `co_await item.drop()`: the item is not yielded, and its lineage counts to what the awaiting
-  // stage yields next.
+  // `co_await item.drop()` drops the item: its lineage is added to the next item that the awaiting
+  // stage yields.
   [[nodiscard]] detail::consume drop() const noexcept { return detail::consume(origin_); }
 
  private:
@@ -79,7 +80,7 @@ class held {
   lineage origin_;
 };
 
-// The items of a batch, with the lineages of all.
+// One batch of all items, with the lineages of all of them.
 template <class T>
 held<std::vector<T>> collate(std::vector<held<T>> items) {
   std::vector<T> batch;

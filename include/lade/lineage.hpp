@@ -1,4 +1,4 @@
-// Which source positions an item came from.
+// lineage: the source positions that an item was made from.
 
 #pragma once
 
@@ -19,14 +19,15 @@ namespace detail {
 
 class part_lineage;
 
-// The lineage of the same items where the first position is another.
+// `origin` with all positions shifted alike, so that position `from` becomes `to`.
 lineage moved(const lineage& origin, std::uint64_t from, std::uint64_t to);
 
 }  // namespace detail
 
-// A set of source positions. A source numbers what it yields; every item carries the positions of
-// all that was consumed to make it: one for an image, 256 for a batch of 256. Kept as ranges, so
-// that a batch of consecutive samples costs no more than one sample.
+// A set of source positions. A source numbers the items that it yields. Every item carries the
+// positions of all source items that were consumed to make it: one for an image, 256 for a batch of
+// 256. Positions are stored as ranges, so a batch of consecutive samples costs no more than one
+// sample.
 class lineage {
  public:
   // Positions first, first + 1, ..., last.
@@ -59,17 +60,17 @@ class lineage {
   bool contains(std::uint64_t position) const noexcept;
   std::uint64_t size() const noexcept;
 
-  // The ranges in ascending order, disjoint and not adjacent.
+  // The ranges in ascending order. They are disjoint and not adjacent.
   std::span<const range> ranges() const noexcept {
     return many_ ? std::span<const range>(*many_) : std::span(&one_, empty() ? 0 : 1);
   }
 
-  // What was added last, which tells an item from those that were dropped before it. 0 if empty.
+  // The position added last; 0 if empty. It tells an item from the items dropped before it.
   std::uint64_t latest() const noexcept { return empty() ? 0 : latest_; }
 
-  // The number of a part, if this is one of several items made of one (flat_map, unbatch): from 1
-  // on, in the order of the parts. 0 for an item that is no part, and for the first of several that
-  // a custom stage makes of the same items.
+  // The number of a part, if flat_map or unbatch made several items from one: from 1, in the order
+  // of the parts. 0 for an item that is no part, and for the first of several items that a custom
+  // stage makes from the same input.
   std::uint64_t part() const noexcept { return empty() ? 0 : part_; }
 
   void add(std::uint64_t position) { add(range{position, position}); }
@@ -84,7 +85,8 @@ class lineage {
       insert(added);
   }
 
-  // Adds all positions of `other`, the latest of which is then the latest.
+  // Adds all positions of `other`, and takes over its latest() and part(). Does nothing if it is
+  // empty.
   void merge(const lineage& other) {
     if (other.empty()) return;
     if (other.many_)
@@ -96,7 +98,7 @@ class lineage {
     whole_size_ = other.whole_size_;
   }
 
-  // Becomes what `other` was and leaves it empty.
+  // Moves `other` into this lineage, whose own positions are lost, and leaves `other` empty.
   void take(lineage& other) noexcept {
     one_ = std::exchange(other.one_, nothing);
     if (many_ || other.many_) many_ = std::move(other.many_);
@@ -127,51 +129,51 @@ std::string to_string(const lineage& positions);  // "3-7, 9"
 
 namespace detail {
 
-// The lineages of the parts of one item, one after the other.
+// The lineages of the parts of one item, in order.
 class part_lineage {
  public:
-  // `size`: members of the item, if it is a group such as a batch; 0 for others.
+  // `size`: number of members, if the item is a group such as a batch; otherwise 0.
   part_lineage(const lineage& whole, std::size_t size);
 
-  // The lineage of the next part. Valid until the next call.
+  // Returns the lineage of the next part. The reference is valid until the next call.
   const lineage& next() noexcept;
 
-  // For a part: members of the item that was split, if it is a group such as a batch; 0 for others.
-  // For a part of a part: that of the first item.
+  // The number of members of the item that a part was split from, if that is a group such as a
+  // batch; otherwise 0. For a part of a part: that of the outermost item.
   static std::uint32_t whole_size(const lineage& part) noexcept {
     return part.empty() ? 0 : part.whole_size_;
   }
 
-  // Whether a part is `whole`, or made of it, where the positions of both are the same.
+  // Whether `part` is `whole`, or a part of it. Both must have the same positions.
   static bool is_of(const lineage& part, const lineage& whole) noexcept {
     return whole.part() == 0 || part.part() == whole.part() ||
            part.part() / inner == whole.part() || !is_ordered(part);
   }
 
-  // Whether numbers of parts are in the order of the parts. Those of parts of parts of parts, and
-  // beyond 2^32 parts of a part, are distinct but not ordered.
+  // Whether part numbers are in the order of the parts. They are for parts of an item, and for the
+  // first 2^32 - 1 parts of each of its first 2^31 - 1 parts. Others are distinct but not ordered.
   static bool is_ordered(const lineage& part) noexcept { return part.part_ < unordered; }
 
-  // What comes up to the part of that number: "3 parts", "part 2.1" of a part.
+  // Describes the parts up to that number: "3 parts", or "part 2.1" for a part of a part.
   static std::string in_words(std::uint64_t part);
 
  private:
-  static constexpr std::uint64_t inner = std::uint64_t{1} << 32;  // parts of a part
+  static constexpr std::uint64_t inner = std::uint64_t{1} << 32;  // numbers per outer part
   static constexpr std::uint64_t unordered = std::uint64_t{1} << 63;
 
   static std::uint64_t number(std::uint64_t outer, std::uint64_t n) noexcept;
 
   lineage part_;
-  std::uint64_t outer_;  // the number of the item, if it is a part itself
-  std::uint64_t given_ = 0;
+  std::uint64_t outer_;      // part number of the item; 0 if it is no part
+  std::uint64_t given_ = 0;  // parts so far
 };
 
-// The lineages of the items of a stage that may make several of the same positions one after the
-// other: all but the first are numbered as parts of it.
+// Tells apart consecutive items that a stage makes from the same positions: all but the first get
+// numbers, as parts of the first.
 class distinct_lineage {
  public:
-  // `origin`: that of the next item; empty if it is made of nothing but what the one before is.
-  // Valid until the next call.
+  // `origin`: lineage of the next item; empty if it is made from the same input as the item before.
+  // The reference is valid until the next call.
   const lineage& of(const lineage& origin);
 
  private:

@@ -1,4 +1,4 @@
-// Which items a custom stage makes its items of.
+// lineage_rule: from which input items a custom stage makes its output items.
 
 #pragma once
 
@@ -6,15 +6,17 @@
 
 namespace lade {
 
-// Which items of its input a custom stage makes each of its items of. A run that goes on from a
-// state calls the stage anew, for the items whose positions have not been delivered; it is exact
-// only if the stage then yields what it would have yielded without the interruption. So whichever
-// rule it follows, what it yields must depend on these items alone: not on how many came before
-// them, nor on whose turn it is, nor on what it remembers of items whose lineage it has yielded.
+// From which input items a custom stage makes each of its output items.
+//
+// A resumed run calls the stage anew, with the items whose positions have not been delivered. It is
+// exact only if the stage then yields what it would have yielded without the interruption. So under
+// every rule an output item must depend on its input items alone. It must not depend on how many
+// items came before, on which input has its turn, or on remembered items whose lineage has been
+// yielded.
 enum class lineage_rule : std::uint8_t {
-  unspecified,  // run.state() is refused
-  consumed,     // all items it took since it yielded the item before: filters, joins
-  carried,      // those whose lineage it yields with it (held<T>): shuffles, sorters, re-batchers
+  unspecified,  // no rule: run::state() throws
+  consumed,     // all items taken since the previous yield: filters, joins
+  carried,  // the items whose lineage is yielded with it (held<T>): shuffles, sorters, re-batchers
 };
 
 }  // namespace lade

@@ -1,4 +1,4 @@
-// merge, zip, combine: several pipelines as one.
+// merge, zip, combine: several pipelines become one.
 
 #pragma once
 
@@ -25,51 +25,51 @@
 
 namespace lade {
 
-// Whose turn it is among the inputs of a merge.
+// Which input supplies the next item of a merge.
 enum class merge_order : std::uint8_t {
-  turns,     // one item of each, over and over
+  turns,     // one item of each input in turn, over and over
   weighted,  // drawn at random, by weight
-  arrival,   // whose item is ready: inputs work beside each other, and no order is kept
+  arrival,   // whichever has an item ready: inputs run concurrently, in no fixed order
 };
 
 // When a merge ends.
 enum class merge_end : std::uint8_t {
-  last,   // with the input that ends last; the others are left out when they have ended
-  first,  // with the input that ends first, when it is that one's turn
+  last,   // when all inputs have ended; an input that has ended is skipped
+  first,  // when it is the turn of an input that has ended
 };
 
 struct merge_options {
   merge_order order = merge_order::turns;
   merge_end end = merge_end::last;
-  std::vector<double> weights = {};  // one for each input, if weighted; together more than 0
+  std::vector<double> weights = {};  // one per input, for `weighted`; sum above 0
 
-  // The same, for each epoch; instead of the weights above, if given. Called when a run begins.
+  // The weights of an epoch. If set, replaces `weights`. Called when a run opens the merge.
   std::function<std::vector<double>(std::uint64_t epoch)> weights_of = {};
 
-  std::uint64_t seed = 0;  // of the draws, which depend on the run's epoch too
+  std::uint64_t seed = 0;  // seed of the draws, which also depend on the run's epoch
 
-  // With the weights of an epoch.
+  // A copy of the options with the weights of `epoch`.
   merge_options in(std::uint64_t epoch) const;
 };
 
 namespace detail {
 
-// Whose turn it is. Throws error(invalid_argument) for weights that cannot work.
+// Chooses the input of each turn. Throws error(invalid_argument) if the weights are invalid.
 class turn_order {
  public:
   turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round);
 
-  // Leaves out the turns that have been delivered. Before the first.
+  // Skips the turns that have been delivered. Call it before the first next().
   void resume(const lineage& delivered) { delivered_ = delivered; }
 
   bool over() const noexcept { return live_ == 0; }
   std::size_t next();  // an input that has not ended
   void end(std::size_t input);
 
-  // The number of the last turn.
+  // The number of the last turn, from 0.
   std::uint64_t turn() const noexcept { return turns_ - 1; }
 
-  // In words by which states tell ways of choosing apart.
+  // Text that identifies the order in a state.
   std::string text() const;
 
  private:
@@ -78,13 +78,13 @@ class turn_order {
   std::size_t next_live() const;
 
   merge_options options_;
-  std::vector<double> weights_;  // 0 for those that have ended
-  std::size_t live_;
-  std::size_t last_;
+  std::vector<double> weights_;  // 0 for an input that has ended
+  std::size_t live_;             // inputs that have not ended
+  std::size_t last_;             // input of the last turn
   random draw_;
   std::uint64_t turns_ = 0;
   lineage delivered_;
-  std::size_t skipped_ = 0;  // ranges of these
+  std::size_t skipped_ = 0;  // ranges of `delivered_` that have been skipped
 };
 
 template <class T>
@@ -96,7 +96,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
     auto* item = co_await inputs[input].next();
     if (!item) {
       order.end(input);
-      auto ended = std::move(inputs[input]);  // with what it has worked ahead
+      auto ended = std::move(inputs[input]);  // destroyed here, with the items it has prefetched
       continue;
     }
     bump(counters.in);
@@ -128,7 +128,7 @@ std::vector<async_generator<T>> open_all(const std::vector<pipeline<T>>& inputs,
   return opened;
 }
 
-// Items side by side, until one input ends.
+// Appends one item of `more` to each tuple, until one input ends.
 template <class... A, class B>
 async_generator<std::tuple<A..., B>> append_to_tuples(async_generator<std::tuple<A...>> in,
                                                       async_generator<B> more) {
@@ -163,11 +163,11 @@ auto zip_opened(async_generator<First> first, async_generator<More>... more) {
   return zip_rest(as_tuples(std::move(first)), std::move(more)...);
 }
 
-// What nodes with these inputs say. Of a merge, items are known in number if all inputs end.
+// The facts of the nodes. The size of a merge is known if it delivers all items of all inputs.
 node_facts zip_facts(std::vector<node_ptr> inputs);
 node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options);
 
-// The live generators of several pipelines, for the stage that takes their items.
+// Opens each pipeline as a recorded input of the stage.
 template <class... In, std::size_t... I>
 std::tuple<async_generator<In>...> open_each(const open_context& run, stage_counters& counters,
                                              const std::shared_ptr<lineage_check>& check,
@@ -179,10 +179,11 @@ std::tuple<async_generator<In>...> open_each(const open_context& run, stage_coun
 
 }  // namespace detail
 
-// What a coroutine makes of several pipelines: `coroutine(async_generator<In>...)` returns an
-// async_generator of the new items. Called once for every run. It takes from each input when it
-// wants to, and may leave before they have ended. As for `through`, there is no state unless the
-// options say which lineage_rule the coroutine follows.
+// Makes one pipeline of several by a coroutine. `coroutine(async_generator<In>...)` returns an
+// async_generator of the new items. A run calls it when it opens the stage, and again after a
+// failure that is skipped. The coroutine may take from each input at any time, and may return
+// before they have ended. As for `through`, run::state() throws unless the options name a
+// lineage_rule.
 template <class F, class... In>
 auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {
   using out = typename detail::custom_items<F, async_generator<In>...>::type;
@@ -214,7 +215,7 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
   return combine(std::move(coroutine), through_options(), inputs...);
 }
 
-// Tuples of one item of each input, until one of them ends.
+// Tuples with one item of each input, until one input ends.
 template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   return detail::make_pipeline<std::tuple<In...>>(
@@ -228,10 +229,10 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
       });
 }
 
-// The items of all inputs, in the order of `options`. Without `arrival` the order is the same in
-// every run, and an input is asked for an item only when it is its turn; prefetch lets it work
-// ahead. Throws error(invalid_argument) for weights that do not fit the inputs; so does a run for
-// those of its epoch.
+// Yields the items of all inputs, in the order of `options`. Except with merge_order::arrival, the
+// order is the same in every run, and an input is asked for an item only in its turn; prefetch lets
+// it work ahead. Throws error(invalid_argument) if the weights do not fit the inputs. With
+// weights_of, the run throws it.
 template <class T>
 pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
   if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);

@@ -1,4 +1,4 @@
-// Statistics in the words of Prometheus.
+// metrics: statistics in the text format of Prometheus.
 
 #pragma once
 
@@ -13,30 +13,30 @@
 
 namespace lade {
 
-// What tells the samples of a metric apart: {{"run", "train"}, {"rank", "3"}}.
+// Labels that distinguish the samples of a metric: {{"run", "train"}, {"rank", "3"}}.
 using metric_labels = std::vector<std::pair<std::string, std::string>>;
 
 enum class metric_type : std::uint8_t { counter, gauge, summary };
 
-// Collects samples and writes them as Prometheus wants them (text format 0.0.4): those of one
-// metric together, whatever the order they were added in. Times are in seconds, sizes in bytes;
-// what only grows ends in _total.
+// Collects samples and writes them in the text format 0.0.4 of Prometheus. Samples of one metric
+// are written together, in whatever order they were added. Times are in seconds, sizes in bytes.
+// Names of counters end in _total.
 //
 //   metrics all;
 //   all.add(run.statistics(), {{"run", "train"}});
 //   all.add("loss", metric_type::gauge, "Of the last step.", loss);
 //
-// Throws error(invalid_argument) for names and labels that Prometheus would refuse, and where the
-// same name is added with another type.
+// Throws error(invalid_argument) for names and labels that Prometheus would refuse, and if a name
+// is added again with another type.
 class metrics {
  public:
-  // lade_run_... and, for each stage, lade_stage_...{stage="name"}.
+  // Adds lade_run_... and, for each stage, lade_stage_...{stage="name"}.
   void add(const run_statistics& run, const metric_labels& labels = {});
 
-  // process_..., as far as the figures are known.
+  // Adds process_..., as far as the values are known.
   void add(const process_statistics& process, const metric_labels& labels = {});
 
-  // A sample of the program's own.
+  // Adds a custom sample.
   void add(std::string_view name, metric_type type, std::string_view help, double value,
            const metric_labels& labels = {});
 
@@ -57,7 +57,7 @@ class metrics {
   std::vector<family> families_;
 };
 
-// The same for one run or process.
+// The text for one run or one process.
 std::string to_prometheus(const run_statistics& run, const metric_labels& labels = {});
 std::string to_prometheus(const process_statistics& process, const metric_labels& labels = {});
 

@@ -1,4 +1,4 @@
-// A small web server from which Prometheus fetches metrics.
+// metrics_server: a small HTTP server from which Prometheus fetches metrics.
 
 #pragma once
 
@@ -17,21 +17,22 @@
 namespace lade {
 
 struct metrics_server_options {
-  std::string_view address = "127.0.0.1";  // an IPv4 or IPv6 address; "0.0.0.0" for all of them
-  std::uint16_t port = 0;                  // 0: a free one; see port()
+  std::string_view address = "127.0.0.1";  // an IPv4 or IPv6 address; "0.0.0.0": all IPv4 addresses
+  std::uint16_t port = 0;                  // 0: any free port; see port()
 
-  // What bounds the clients: one that takes longer is hung up on, those beyond wait in the queue
-  // of the system. From a millisecond to a day, and from 1 to 65,536.
+  // Limits for clients. `timeout`: longest time of a connection, which is then closed; a
+  // millisecond to a day. `connections`: open connections; more of them wait in the system's queue;
+  // 1 to 65,536.
   std::chrono::milliseconds timeout = std::chrono::seconds(5);
   std::size_t connections = 16;
 
-  // Tells process_proportional_memory_bytes too, for which the kernel walks through all pages with
-  // every answer; see process.hpp.
+  // Adds process_proportional_memory_bytes, for which the kernel walks through all pages for each
+  // answer; see process.hpp.
   bool pss = false;
 };
 
-// Answers GET /metrics over HTTP/1.1 with the figures of the process and of all sources, on one
-// thread of its own. It asks for no password: what it tells is for whoever reaches the address.
+// Answers GET /metrics over HTTP/1.1 with the metrics of the process and of all sources, on one
+// dedicated thread. There is no authentication: whoever reaches the address can read them.
 //
 //   lade::metrics_server server({.port = 9100});
 //   auto run = runtime.run(batches);
@@ -40,20 +41,24 @@ class metrics_server {
  public:
   class registration;
 
-  // Throws error with the system's reason if it cannot listen there, and error(invalid_argument)
-  // for what is no address, for no connections or no time.
+  // Throws error with the system's reason if it cannot listen there. Throws error(invalid_argument)
+  // if `address` is not an address, or if `connections` or `timeout` is out of bounds.
   explicit metrics_server(const metrics_server_options& options = {});
 
-  // Hangs up on all clients.
+  // Closes all connections.
   ~metrics_server();
 
   std::uint16_t port() const noexcept;
 
-  // Adds what `source` gives, labelled run="name", as long as the registration lives, which may
-  // be longer than the server. Sources are called one at a time on the server's thread, and must
-  // not add or remove any. While one throws, all answers are its failure (500). Throws
-  // error(invalid_argument) for a name that another registration has, whose samples would be the
-  // same; what functions add by themselves must differ in its labels.
+  // Adds a source of metrics. A source that returns run_statistics gets the label run="name".
+  //
+  // - Lifetime: the source stays as long as the registration, which may outlive the server.
+  // - Thread: sources are called one at a time on the server's thread. They must not add or remove
+  //   sources.
+  // - Blocking: waits while the server calls the sources.
+  // - Errors: while a source throws, every answer is its failure (500). Throws
+  //   error(invalid_argument) if another registration has that name, because their samples would be
+  //   the same. The samples of a source without a name must differ in their labels.
   [[nodiscard]] registration add(std::string name, std::function<run_statistics()> source);
   [[nodiscard]] registration add(std::function<void(metrics&)> source);
 
@@ -65,7 +70,7 @@ class metrics_server {
   std::unique_ptr<clients> clients_;
 };
 
-// Its destructor removes the source and waits while it is being called.
+// The destructor removes the source. It blocks while sources are being called.
 class metrics_server::registration {
  public:
   registration(registration&& other) noexcept = default;
@@ -83,10 +88,10 @@ class metrics_server::registration {
 
 namespace detail {
 
-// The first line of an HTTP/1 request, without its end. Nothing if it is none.
+// The first line of an HTTP/1 request, without its end of line. Nothing if it is malformed.
 struct request_line {
   std::string_view method;
-  std::string_view path;  // without what follows a question mark
+  std::string_view path;  // without a question mark and the query behind it
 };
 std::optional<request_line> parse_request_line(std::string_view line);
 

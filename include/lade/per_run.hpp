@@ -1,4 +1,4 @@
-// per_run: functions that a run makes for itself.
+// per_run: a function object that every run constructs for itself.
 
 #pragma once
 
@@ -20,23 +20,23 @@ class stage_counters;
 struct open_context;
 }  // namespace detail
 
-// The run that a function is made for, and the stage that calls it. A copy refers to the same run.
-// Any thread. Valid as long as the function: until the run has ended.
+// The run that a function is made for, and the stage that calls the function. A copy refers to the
+// same run. Any thread. Valid until the run has ended, so as long as the function exists.
 class stage_run {
  public:
-  // For stages: the run and the place that the stage is opened at.
+  // For stages: the run, and the place at which the stage is opened.
   stage_run(const detail::open_context& run, const detail::stage_counters& stage);
 
   lade::runtime& runtime() const noexcept;
   std::uint64_t epoch() const noexcept;
   std::uint64_t seed() const noexcept;
-  lade::trace* trace() const noexcept;  // null if the run has none
+  lade::trace* trace() const noexcept;  // null if the run has no trace
 
-  // Requested when nobody needs further items of the stage.
+  // A stop is requested when the stage's items are no longer needed.
   const std::stop_token& stop() const noexcept { return stop_; }
 
-  // The name of the stage, as in statistics and errors. Stages of the same name are numbered when
-  // all stages of the run have been opened: ask for it when it is needed, not in advance.
+  // The name of the stage in statistics and errors. Do not store it early: stages of the same name
+  // get their numbers when all stages of the run have been opened.
   std::string stage() const;
 
   // Reports a warning, one sentence without a newline, to run_options::on_warning.
@@ -48,7 +48,7 @@ class stage_run {
   std::stop_token stop_;
 };
 
-// A function for map that every run makes for itself:
+// A function for map that every run constructs for itself:
 //
 //   class ask_model {
 //    public:
@@ -58,14 +58,18 @@ class stage_run {
 //   auto begin = [](const lade::stage_run& run) { return ask_model(run); };
 //   auto answers = questions | lade::map(lade::per_run(begin), {.concurrency = 16});
 //
-// `make(const stage_run&)` is called when a run opens the stage, on the CPU pool, and returns the
-// function. The function is called as map says: by several threads at a time, through a const
-// reference. It is destroyed on a thread of the run when the run calls it no more, before the run
-// ends. What make throws ends the run with a stage_error that names the stage. `make` is kept by
-// the pipeline and may be called for several runs at a time.
+// `make(const stage_run&)` returns the function. The pipeline owns `make`.
 //
-// So a stage may be a class. It is one because it has attach(), which makes the pipeline of other
-// stages:
+// Threads: `make` is called on the CPU pool when a run opens the stage, possibly for several runs
+// at a time. The function is called as map says: by several threads at a time, through a const
+// reference.
+//
+// Lifetime: the function is destroyed on a thread of the run after its last call, before the run
+// ends.
+//
+// Errors: what `make` throws ends the run with a stage_error that names the stage.
+//
+// So a stage may be a class. All it needs is attach(), which builds the pipeline from other stages:
 //
 //   class ask {
 //    public:
@@ -76,9 +80,10 @@ class stage_run {
 //   };
 //   auto answers = questions | ask();
 //
-// A function that copies batches to somewhere else has `memory_resource& host_memory() const`: the
-// memory that it copies from fastest. Then batch_into before the stage makes its tensors there, and
-// so do buffers that the function allocates come from there. The memory must outlive the run.
+// A function that copies batches elsewhere may have a member `host_memory() const`, which returns a
+// memory_resource&: the memory from which the function copies fastest. A batch_into before the
+// stage then allocates its tensors there, and the function's own buffers come from there too. The
+// memory must outlive the run.
 template <class Make>
 class per_run {
  public:

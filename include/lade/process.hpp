@@ -1,4 +1,4 @@
-// What the process uses of its machine.
+// process: the resources that this process uses.
 
 #pragma once
 
@@ -10,40 +10,41 @@
 
 namespace lade {
 
-// Figures since the process began, or of this moment. One that the system does not tell, as it may
-// be in a container or on a kernel without it, is empty.
+// Values since the process began, or at this moment. A value is empty if the system does not
+// provide it, as in some containers and with some kernels.
 struct process_statistics {
-  std::optional<std::uint64_t> rss_bytes;  // memory in use, what others use too included
-  std::optional<std::uint64_t> pss_bytes;  // the same with shared pages divided by their users
+  std::optional<std::uint64_t> rss_bytes;  // resident memory, shared pages included
+  std::optional<std::uint64_t> pss_bytes;  // the same; shared pages divided by their users
   std::optional<std::chrono::nanoseconds> cpu_user;
   std::optional<std::chrono::nanoseconds> cpu_system;
-  std::optional<std::uint64_t> disk_read_bytes;     // not out of the page cache
-  std::optional<std::uint64_t> disk_written_bytes;  // into the page cache
-  std::optional<std::uint64_t> network_in_bytes;    // of all processes that share its interfaces,
-  std::optional<std::uint64_t> network_out_bytes;   // those of the machine itself left out
+  std::optional<std::uint64_t> disk_read_bytes;     // read from the disk, without page cache hits
+  std::optional<std::uint64_t> disk_written_bytes;  // written into the page cache
+  std::optional<std::uint64_t>
+      network_in_bytes;  // all processes on its interfaces, without loopback
+  std::optional<std::uint64_t> network_out_bytes;  // the same, sent
   std::optional<std::uint64_t> threads;
-  std::optional<std::uint64_t> descriptors;  // open ones
+  std::optional<std::uint64_t> descriptors;  // open descriptors
 };
 
 struct process_options {
-  // Reads pss_bytes, for which the kernel walks through all pages: milliseconds for every
+  // Reads pss_bytes, for which the kernel walks through all pages. That takes milliseconds per
   // gigabyte, in which the process maps no memory.
   bool pss = false;
 };
 
-// Reads the figures of this process: without pss_bytes, in some tens of microseconds. Any thread.
+// Reads the values of this process: in some tens of microseconds, without pss_bytes. Any thread.
 process_statistics read_process_statistics(const process_options& options = {});
 
-// One line of JSON with the same names as above; times in seconds, null for what is empty.
+// One line of JSON with the member names above. Times are in seconds; empty values are null.
 std::string to_json(const process_statistics& process);
 
 namespace detail {
 
-// The number behind `name:` in a text of such lines, times 1024 if " kB" follows it.
+// The number behind `name:` in a text of such lines, times 1024 if " kB" follows the number.
 std::optional<std::uint64_t> proc_number(std::string_view text, std::string_view name);
 
-// The bytes that all interfaces but "lo" have received and sent, from the text of net/dev. Nothing
-// if a line is not as it should be.
+// The bytes that all interfaces except "lo" have received and sent, from the text of net/dev.
+// Nothing if a line is malformed.
 struct network_bytes {
   std::uint64_t in = 0;
   std::uint64_t out = 0;

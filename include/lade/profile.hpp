@@ -1,4 +1,4 @@
-// profile: how fast each stage of a pipeline is alone.
+// profile: measures each stage of a pipeline alone.
 
 #pragma once
 
@@ -18,51 +18,51 @@
 namespace lade {
 
 struct profile_options {
-  std::uint64_t items = 256;  // of each source: 1 to 1,073,741,824
+  std::uint64_t items = 256;  // items of each source: 1 to 1,073,741,824
 
-  // How many items a stage works on at a time, one trial each: 1 to 1,048,576. If empty: 1, 2, 4,
-  // ... up to the threads of the pool, and up to four times as many as the stage says for tasks.
+  // Concurrency values to try, one trial each: 1 to 1,048,576. If empty: 1, 2, 4, ... up to the
+  // threads of the pool, or for tasks up to four times the stage's own value.
   std::span<const unsigned> concurrency = {};
 
-  // What stages are run with: the epoch, the seed, what becomes of items that fail and how many
-  // may, and the bounds of automatic stages. All else is for other runs.
+  // Options of the trials: the epoch, the seed, the policy, retries and budget for items that fail,
+  // and the limits of automatic stages. All other members are ignored.
   run_options run = {};
 };
 
-// One stage, run alone.
+// Measurements of one stage, run alone.
 struct stage_profile {
   struct trial {
-    unsigned concurrency = 0;  // 0 for a stage without workers of its own
-    bool as_described = false;
-    std::uint64_t items = 0;                // that it has given
-    std::chrono::nanoseconds elapsed{};     // from the first that was asked for to the end
-    double qps = 0;                         // items in a second
+    unsigned concurrency = 0;               // 0 for an inline stage
+    bool as_described = false;              // the concurrency is the pipeline's
+    std::uint64_t items = 0;                // items that it has yielded
+    std::chrono::nanoseconds elapsed{};     // time from the first request to the end
+    double qps = 0;                         // items per second
     std::optional<double> readiness = {};   // see stats.hpp
-    std::chrono::nanoseconds p50{}, p99{};  // of the time for one item
+    std::chrono::nanoseconds p50{}, p99{};  // quantiles of the time for one item
   };
 
   std::string stage;
-  std::vector<trial> trials;  // the least concurrency first
+  std::vector<trial> trials;  // by ascending concurrency
 };
 
-// Runs the pipeline once for the first items of its sources, and then every stage alone, several
-// times with as many items at a time as the options say: what it takes is made before, held in
-// memory, and not counted. What a stage gives alone is what it could give if the others did not
-// hold it up, so the slowest stage is the one to work on.
+// Runs the pipeline once for the first items of its sources. Then runs every stage alone, once with
+// each concurrency. The stage's input is made before and held in memory, and does not count as
+// time. A stage alone shows what it could yield if the others did not hold it up. So the slowest
+// stage is the one to improve.
 //
-// Blocks the thread, which must be none of the runtime's. Throws what the stages throw, and
-// error(invalid_argument) that names the option for one that cannot work.
+// Blocks the calling thread, which must not be a thread of the runtime. Throws the exceptions of
+// the stages. Throws error(invalid_argument) naming the option if an option is invalid.
 //
-// The environment variable LADE_PROFILE=N has the first run of a program profiled for N items
-// before it begins, on rank 0 alone, with the options of that run, and the table written to
-// standard error; or why there is none, if N is no number or the profile fails. The run begins all
-// the same.
+// The environment variable LADE_PROFILE=N profiles the first run of a program for N items before it
+// begins, on rank 0 only, with the options of that run. The table is written to standard error. If
+// N is not a number or the profile fails, the reason is written instead. The run begins in any
+// case.
 template <class T>
 std::vector<stage_profile> profile(runtime& where, const pipeline<T>& what,
                                    const profile_options& options = {});
 
-// A table of it, a line for each trial, and a sentence that names the slowest stage. A star marks
-// the concurrency that the pipeline describes.
+// A table with one line per trial, and a sentence that names the slowest stage. A star marks the
+// concurrency that the pipeline describes.
 std::string table(std::span<const stage_profile> stages);
 
 namespace detail {

@@ -1,4 +1,4 @@
-// route: each item goes down a path of its own.
+// route: sends each item down one of several paths.
 
 #pragma once
 
@@ -36,23 +36,23 @@
 namespace lade {
 
 struct route_options {
-  // How many items may wait before each path: before a slow path also those that the others leave
-  // room for, so that it does not stop them at once. Of batches, how many may be on the paths. Up
-  // to 1,048,576; 0 counts as 1.
+  // How many items may wait before each path. A slow path may also use the slots that the other
+  // paths leave free, so it does not block them at once. For route_batches: how many batches may be
+  // in flight. Up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
-  // What becomes of items whose router throws, or gives the number of no path.
-  std::optional<lade::on_error> on_error = {};  // the run's if not given
+  // What happens to an item if the router throws or returns an invalid path number.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
 
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // stage name in statistics and errors
 };
 
 namespace detail {
 
-// What a route has been told.
+// The validated options of a route.
 struct route_settings {
-  // Throws error(invalid_argument) that names the stage and the option that cannot work.
+  // Throws error(invalid_argument) naming the stage and the option if an option is invalid.
   route_settings(const route_options& options, std::string stage, std::size_t paths_in_all);
 
   std::string name;
@@ -61,7 +61,7 @@ struct route_settings {
   failure_policy policy;
 };
 
-// Throws error(invalid_argument) unless there is a path of that number.
+// Returns `number`. Throws error(invalid_argument) unless there is a path with that number.
 std::size_t require_path(std::integral auto number, std::size_t paths) {
   if (std::cmp_less(number, 0) || std::cmp_greater_equal(number, paths))
     throw error(errc::invalid_argument, "choose a path",
@@ -69,24 +69,25 @@ std::size_t require_path(std::integral auto number, std::size_t paths) {
   return static_cast<std::size_t>(number);
 }
 
-// What a router returns, or awaits, for an In.
+// The number that a router returns for an In, or the result of the task that it returns.
 template <class Router, class In>
 using routed =
     typename outcome_of<std::remove_cvref_t<std::invoke_result_t<const Router&, const In&>>>::type;
 
-// The router of a stage whose items have type T, and what happens where it fails.
+// The router of a stage with items of type T, and what happens if it fails.
 template <class T>
 class path_chooser : public counted {
  public:
   path_chooser(shared_const<route_settings> settings, bool is_task)
       : awaits(is_task), settings_(std::move(settings)) {}
 
-  // Whether the router returns tasks: then await later().
+  // Whether the router returns tasks. If so, await later() instead of calling operator().
   const bool awaits;
 
   const route_settings& settings() const noexcept { return *settings_; }
 
-  // The number of the item's path; nothing if the item is to be dropped.
+  // Returns the number of the item's path, or nothing if the item is dropped. Throws if the run
+  // ends.
   std::optional<std::size_t> operator()(const T& item, const lineage& origin,
                                         const open_context& run, stage_counters& counters) const {
     try {
@@ -96,7 +97,7 @@ class path_chooser : public counted {
     }
   }
 
-  // The same. All must outlive the task.
+  // The same for both kinds of routers. The chooser and all arguments must outlive the task.
   task<std::optional<std::size_t>> later(const T& item, const lineage& origin,
                                          const open_context& run, stage_counters& counters) const {
     std::optional<std::size_t> path;
@@ -111,11 +112,11 @@ class path_chooser : public counted {
   }
 
  private:
-  // Throw error(invalid_argument) if there is no path of that number.
+  // Throw error(invalid_argument) if the router returns an invalid path number.
   virtual std::size_t choose(const T& item) const = 0;
   virtual task<std::size_t> choose_later(const T& item) const = 0;
 
-  // For catch blocks. Rethrows what ends the run.
+  // Call it in a catch block. Rethrows the failure if the failure ends the run.
   std::optional<std::size_t> failed(const T& item, const lineage& origin, const open_context& run,
                                     stage_counters& counters) const {
     auto failure = run.failure(counters, settings_->policy, name_of(item), origin);
@@ -164,7 +165,7 @@ auto chooser_for(const shared_const<route_settings>& settings, const shared_cons
   return counted_ptr<const path_chooser<T>>(new path_chooser_of<T, Router>(settings, router));
 }
 
-// What all paths of a route end in.
+// The item type in which all paths of a route end.
 template <class First, class... More>
 struct common_end {
   static_assert((std::same_as<typename First::value_type, typename More::value_type> && ...),
@@ -176,7 +177,7 @@ struct end_of_paths;
 template <class... Paths>
 struct end_of_paths<std::tuple<Paths...>> : common_end<Paths...> {};
 
-// The same paths, all of the same type, as a list.
+// The paths as a list. All of them have the same type.
 template <class T, class... Paths>
 std::vector<pipeline<T>> as_list(const std::tuple<Paths...>& paths) {
   return std::apply([](const auto&... each) { return std::vector<pipeline<T>>{each...}; }, paths);
@@ -189,7 +190,17 @@ std::vector<node_ptr> ends_of(const std::vector<pipeline<T>>& paths) {
   return ends;
 }
 
-// A route of items of one type into those of another, whatever its router and its paths.
+// The node of a route from items of type T to items of type Out. It does not depend on the types of
+// the router and of the paths.
+//
+//   input ─ deal() ─┬─> path ─╮
+//                   ├─> path ─┼─> link ─> next stage
+//                   └─> path ─╯
+//
+// The split before the paths queues the items of each path and suspends deal() while there is no
+// room. The link behind them is one queue with two slots per path; a path is suspended while it is
+// full. If the input fails, the paths still yield results of the items that they have. Then the
+// failure is rethrown.
 template <class T, class Out>
 class routing final : public node<Out> {
  public:
@@ -209,7 +220,7 @@ class routing final : public node<Out> {
     auto inside = results->before();
     auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
     auto upstream = inside.until(split->stop_token());
-    std::vector<async_generator<Out>> opened;  // from the last on: statistics turn the order
+    std::vector<async_generator<Out>> opened;  // last path first: statistics reverse the order
     for (auto i = paths_.size(); i-- > 0;)
       opened.push_back(paths_[i].open(inside.in(split_base::path(split, i, run.path))));
     auto& counters = run.add_stage(settings.name);
@@ -223,13 +234,13 @@ class routing final : public node<Out> {
   }
 
  private:
-  // Brings the items to their paths.
+  // Takes the input's items, and moves each to its path.
   static task<> deal(std::shared_ptr<detail::split<T>> split, std::shared_ptr<link<Out>> results,
                      async_generator<T> in, chooser choose, open_context run,
                      stage_counters& counters) {
     std::exception_ptr failure;
     try {
-      lineage origin;  // with that of what was dropped before
+      lineage origin;  // includes the items dropped before
       while (auto* item = co_await in.next()) {
         bump(counters.in);
         origin.merge(in.origin());
@@ -256,7 +267,7 @@ class routing final : public node<Out> {
   chooser choose_;
 };
 
-// A router and its paths, before it is known what items come.
+// A router and its paths, while the item type is unknown.
 template <class Router, class... Paths>
 class route_description {
  protected:
@@ -270,7 +281,7 @@ class route_description {
   const shared_const<route_settings>& settings() const noexcept { return settings_; }
   const shared_const<Router>& function() const noexcept { return router_; }
 
-  // The pipeline with one Step more, which routes items of type T.
+  // Appends a node of type Step, which routes items of type T, to the pipeline.
   template <template <class, class> class Step, class T, class In, class Chooser>
   auto attach_as(const pipeline<In>& in, Chooser choose) const {
     auto attached = attach_paths(paths_, in);
@@ -302,19 +313,23 @@ class route_stage : private detail::route_description<Router, Paths...> {
   }
 };
 
-// Sends every item down one of several paths: `router(item)` gives its number, from 0 on.
+// Sends every item down one of several paths. `router(item)` returns the path's number, from 0:
 //
 //   auto decoded = files | lade::route(kind_of, lade::map(decode_jpeg),
 //                                      lade::chain(lade::map(read_raw), lade::map(develop)));
 //
-// A path is a stage or a chain of stages, so also another route; all paths end in items of one
-// type. Paths work beside each other, and their results come as they are finished: in order within
-// a path, in no order between paths. What a path drops or adds is its own affair. The items of a
-// path that has ended by itself (by a take in it) are dropped.
+// A path is a stage or a chain of stages, which may contain another route. All paths must end in
+// items of one type. A path may drop or add items. Items for a path that has ended early (by a take
+// in it) are dropped; from then on, run::state() throws.
 //
-// The router is called by one thread of the CPU pool at a time, when the item comes. It may return
-// a task of the number, which is awaited before the next item is routed: what it awaits should be
-// short. If it throws, or there is no path of that number, the item fails, as `on_error` says.
+// Order: paths work concurrently. Results keep the order within a path, but not between paths.
+//
+// Thread: the router is called on the CPU pool for each item as it arrives, one call at a time. It
+// may return a task of the number. The task should be short, because it is awaited before the next
+// item is routed.
+//
+// Errors: if the router throws, or returns an invalid path number, the item fails, and `on_error`
+// applies.
 template <class Router, class... Paths>
 route_stage<std::decay_t<Router>, Paths...> route(Router&& router, const route_options& options,
                                                   Paths... paths) {

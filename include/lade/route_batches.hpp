@@ -1,4 +1,4 @@
-// route_batches: each item of a batch goes down a path of its own, and batches stay whole.
+// route_batches: sends each item of a batch down one of several paths, and keeps batches whole.
 
 #pragma once
 
@@ -35,21 +35,21 @@
 namespace lade {
 namespace detail {
 
-// How the items of a batch get their paths.
+// Chooses the path of each item of a batch.
 template <class T>
 class batch_chooser : public counted {
  public:
-  static constexpr std::size_t none = ~std::size_t{0};  // of an item that is dropped
+  static constexpr std::size_t none = ~std::size_t{0};  // instead of a path: the item is dropped
 
   virtual const route_settings& settings() const noexcept = 0;
 
-  // The path of each item. All must outlive the task.
+  // Returns the path of each item. The chooser and all arguments must outlive the task.
   virtual task<std::vector<std::size_t>> choose(const std::vector<T>& batch, const lineage& origin,
                                                 const open_context& run,
                                                 stage_counters& counters) const = 0;
 };
 
-// By a router of items.
+// With a router of items.
 template <class T, class Router>
 class item_by_item final : public batch_chooser<T> {
  public:
@@ -79,10 +79,10 @@ class item_by_item final : public batch_chooser<T> {
   path_chooser_of<T, Router> chooser_;
 };
 
-// Throws error(invalid_argument) unless a router has returned a path for each item.
+// Throws error(invalid_argument) unless a router has returned one path for each item.
 void require_path_for_each(std::size_t paths, std::size_t items);
 
-// By a router that sees the whole batch.
+// With a router that takes the whole batch.
 template <class T, class Router>
 class whole_batch final : public batch_chooser<T> {
   using batch_type = std::vector<T>;
@@ -150,7 +150,15 @@ counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_s
     return counted_ptr<const batch_chooser<T>>(new item_by_item<T, Router>(settings, router));
 }
 
-// A route of vectors, the items of which have type T, into vectors.
+// The node of a route from std::vector<T> to Out, which is a vector too.
+//
+//   input ─ deal() ─┬─> path ─ link ─╮
+//                   ├─> path ─ link ─┼─> join() ─> next stage
+//                   ╰───> `begun` ───╯
+//
+// For each batch, deal() waits for a slot, puts a record into `begun`, and then sends the parts.
+// join() takes the records in order. It takes one result from each path in a record, and frees the
+// slot when the joined vector has been taken. `begun` has room for all batches in flight.
 template <class T, class Out>
 class batch_routing final : public node<Out> {
   static_assert(std::same_as<Out, std::vector<typename Out::value_type>>,
@@ -172,10 +180,10 @@ class batch_routing final : public node<Out> {
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
     owner stop(std::make_shared<paths_stop>(run));
-    auto inside = run.until(stop->token()).in(nullptr);  // what waits here is not in flight
+    auto inside = run.until(stop->token()).in(nullptr);  // not in flight in an outer path
     auto split = std::make_shared<detail::split<in>>(inside, paths_.size(), settings.buffer);
     split->watch(run, stop->source());
-    std::vector<opened_path<Out>> opened;  // from the last on: statistics turn the order
+    std::vector<opened_path<Out>> opened;  // last path first: statistics reverse the order
     for (auto i = paths_.size(); i-- > 0;) opened.emplace_back(inside, split, i, paths_[i]);
     auto& counters = run.add_stage(settings.name);
     auto upstream = run.until(split->stop_token()).taken_by(split->wanted());
@@ -194,17 +202,17 @@ class batch_routing final : public node<Out> {
   }
 
  private:
-  // What has become of a batch.
+  // A batch that has been split into parts.
   class parted {
    public:
     parted(lineage positions, std::vector<std::size_t> numbers)
         : origin(std::move(positions)), paths(std::move(numbers)) {}
     lineage origin;
-    std::vector<std::size_t> paths;  // that a part was sent down
+    std::vector<std::size_t> paths;  // paths to which a part was sent
   };
   using batches = channel<parted>;
 
-  // Takes batches apart and sends the parts down the paths, as long as there is room for a batch.
+  // Splits batches and sends the parts down the paths, as long as there is room for a batch.
   static task<> deal(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
                      async_generator<in> input, chooser choose, open_context run,
                      stage_counters& counters) {
@@ -242,7 +250,7 @@ class batch_routing final : public node<Out> {
     return numbers;
   }
 
-  // Puts what has become of a batch's parts together again.
+  // Joins the vectors that the paths return for the parts of each batch.
   static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<paths_stop>,
                                    std::shared_ptr<split_base> split,
                                    std::shared_ptr<batches> begun, stage_counters& counters) {
@@ -312,16 +320,17 @@ class route_batches_stage : private detail::route_description<Router, Paths...> 
 };
 
 // Splits each vector into parts, sends the parts down their paths as vectors, and joins the vectors
-// that the paths return, those of path 0 first. `router(item)` returns the number of the item's
-// path, as for `route`. A router that takes the batch instead, as a const std::vector&, returns a
-// range with the number of a path for each item; where it throws, the batch fails as one. Batches
-// keep their order.
+// that the paths return, starting with path 0. Batches keep their order.
 //
 //   auto outputs = images | lade::batch(32)
 //                | lade::route_batches(kind_of, lade::map(model_a), lade::map(model_b));
 //
-// A path must give one vector for each that it is sent, of any number of items, and keep their
-// order; the run fails if it does not. Only parts that are not empty are sent.
+// `router(item)` returns the number of the item's path, as for `route`. A router may take the batch
+// instead, as a const std::vector&. It then returns a range with one path number per item. If it
+// throws, the whole batch fails.
+//
+// Only parts that are not empty are sent. For each part, a path must return one vector, with any
+// number of items, in the order of the parts. Otherwise the run fails.
 template <class Router, class... Paths>
 route_batches_stage<std::decay_t<Router>, Paths...> route_batches(Router&& router,
                                                                   const route_options& options,

@@ -1,4 +1,4 @@
-// What a run tells about itself: counts and times of every stage, and which one limits it.
+// stats: counts and times of every stage of a run, and which stage is the bottleneck.
 
 #pragma once
 
@@ -22,16 +22,16 @@
 
 namespace lade {
 
-// How many durations lie in each eighth of a power of two: quantiles to within 7 %.
+// A histogram of durations with eight buckets per power of two. Quantiles are accurate to 7 %.
 class duration_counts {
  public:
   std::uint64_t total() const noexcept;
   std::chrono::nanoseconds quantile(double share) const noexcept;
 
-  // About how long those lasted that are counted at `i`.
+  // The duration that bucket `i` stands for.
   static std::chrono::nanoseconds duration_of(std::size_t i) noexcept;
 
-  // What came after `earlier`, which is part of this.
+  // Subtracts an earlier copy of the same histogram. What remains was added since then.
   duration_counts& operator-=(const duration_counts& earlier) noexcept;
 
   static constexpr std::size_t per_octave = 8;
@@ -41,106 +41,107 @@ class duration_counts {
 
 // A call of a stage's function that took long.
 struct slow_item {
-  std::string item;   // its key, as far as it has one
+  std::string item;   // key of the item, if it has one
   lineage positions;  // source positions of the item, and of items dropped just before it
   std::chrono::nanoseconds duration{};
 
   friend bool operator==(const slow_item&, const slow_item&) = default;
 };
 
-// One stage of a run, at one moment. Times are summed over its workers; a stage that works
-// in place has no `cpu` and no waits (but `starving` if it holds items), and `busy` and `durations`
-// if it is a map, filter, flat_map or batch_by.
+// One stage of a run, at one moment. Times are sums over its workers. A stage that works inline has
+// no `cpu` and no waits, except `starving` if it holds items. It has `busy` and `durations` only if
+// it is a map, filter, flat_map or batch_by.
 struct stage_statistics {
-  // Of several stages of one name, the second from the source on is "name (2)": here, in errors,
-  // failures, hooks and traces alike.
+  // If several stages have the same name, the second from the source on is "name (2)". The same
+  // holds in errors, failures, hooks and traces.
   std::string name;
-  unsigned workers = 0;             // that may be busy at a time; 0 for a stage without its own
-  unsigned own_threads = 0;         // of its own pool; 0 for a stage on the runtime's
-  unsigned shared_threads = 0;      // of the runtime's that automatic stages share; 0 for others
-  bool on_reactor = false;          // its workers wait rather than compute
-  std::size_t slots = 0;            // items that it may hold; 0 for one that passes them on at once
-  bool gathers = false;             // what it holds are results of several paths or inputs
-  unsigned inputs = 1;              // stages that it takes items from; 0 for a source
-  std::uint64_t in = 0;             // items taken from the stage before
-  std::uint64_t out = 0;            // items given to the next stage
-  std::uint64_t failed = 0;         // items whose function threw
-  std::uint64_t skipped = 0;        // of these, dropped by its policy
-  std::uint64_t substituted = 0;    // of these, replaced by its policy
-  std::uint64_t retried = 0;        // calls for an item for which one had failed
-  std::uint64_t repeated = 0;       // in `out`: repeats of items for others that are missing
-  std::uint64_t bytes = 0;          // in `out`: what was read, or written as pixels and elements
-  std::chrono::nanoseconds busy{};  // inside its function, calls that have not returned included
-  std::chrono::nanoseconds returned{};  // of busy, in calls that have returned
-  std::chrono::nanoseconds cpu{};       // of returned, computing: sampled; 0 for tasks and in place
-  std::chrono::nanoseconds preempted{};    // of returned, ready to compute without a CPU: as cpu
-  std::chrono::nanoseconds awaited{};      // of returned, in calls for parts that awaited: flat_map
-  std::chrono::nanoseconds paused{};       // pauses of its workers before they try an item again
-  std::chrono::nanoseconds input_wait{};   // its feeder waited for the stage before
-  std::chrono::nanoseconds output_wait{};  // its feeder waited for room: the next stage is slow
-  std::chrono::nanoseconds memory_wait{};  // its feeder, or some of its calls, waited for memory
-  std::chrono::nanoseconds starving{};     // the next stage waited for this one
-  duration_counts input_waits, output_waits;  // the single waits of the same that are over
-  duration_counts durations;  // of calls for an item; of flat_map for a part, or the end
-  std::chrono::nanoseconds p50{}, p90{}, p99{};  // of these
-  std::vector<slow_item> slowest;                // the ten longest of these, the longest first
+  unsigned workers = 0;                  // number of workers; 0 for a stage without workers
+  unsigned own_threads = 0;              // threads of its dedicated pool; 0 without one
+  unsigned shared_threads = 0;           // runtime threads shared by automatic stages; else 0
+  bool on_reactor = false;               // whether its workers wait rather than compute
+  std::size_t slots = 0;                 // capacity in items; 0 if it passes them on at once
+  bool gathers = false;                  // whether it holds results of several paths or inputs
+  unsigned inputs = 1;                   // stages that it takes items from; 0 for a source
+  std::uint64_t in = 0;                  // items taken from the stage before
+  std::uint64_t out = 0;                 // items yielded to the next stage
+  std::uint64_t failed = 0;              // items that failed because the function threw
+  std::uint64_t skipped = 0;             // of `failed`: items dropped by the policy
+  std::uint64_t substituted = 0;         // of `failed`: items replaced by the policy
+  std::uint64_t retried = 0;             // further calls for an item after a failed one
+  std::uint64_t repeated = 0;            // of `out`: items repeated for missing ones
+  std::uint64_t bytes = 0;               // of `out`: bytes read, or bytes of pixels and elements
+  std::chrono::nanoseconds busy{};       // time in the function, calls in flight included
+  std::chrono::nanoseconds returned{};   // of `busy`: time in calls that have returned
+  std::chrono::nanoseconds cpu{};        // of `returned`: CPU time, sampled; 0 for tasks and inline
+  std::chrono::nanoseconds preempted{};  // of `returned`: time runnable without a CPU; as `cpu`
+  std::chrono::nanoseconds awaited{};    // of `returned`: flat_map's calls for parts that awaited
+  std::chrono::nanoseconds paused{};     // time its workers paused before retries
+  std::chrono::nanoseconds input_wait{};      // time its feeder was starved by the stage before
+  std::chrono::nanoseconds output_wait{};     // time its feeder was blocked: all slots were in use
+  std::chrono::nanoseconds memory_wait{};     // time its feeder, or some calls, waited for memory
+  std::chrono::nanoseconds starving{};        // time the next stage was starved by this one
+  duration_counts input_waits, output_waits;  // single waits of input_wait and output_wait, if over
+  duration_counts durations;  // durations of calls for an item; in flat_map for a part, or the end
+  std::chrono::nanoseconds p50{}, p90{}, p99{};  // quantiles of `durations`
+  std::vector<slow_item> slowest;                // the ten longest calls, longest first
 };
 
 struct run_statistics {
-  std::chrono::nanoseconds elapsed{};       // since the run began, until it has ended
-  std::chrono::nanoseconds first_item{};    // of that, until the consumer had one; 0: it has none
-  unsigned threads = 0;                     // of the CPU pool
-  unsigned cpus = 0;                        // that the process may use
-  std::chrono::nanoseconds sink_wait{};     // the consumer waited for items
-  std::chrono::nanoseconds sink_blocked{};  // finished items waited for the consumer
-  std::chrono::nanoseconds memory_wait{};   // no item was begun, for want of memory
-  duration_counts sink_waits;               // the single waits of sink_wait that are over
-  std::uint64_t delivered = 0;
-  std::vector<stage_statistics> stages;  // from the source on
+  std::chrono::nanoseconds elapsed{};       // time since the run began, until it ended
+  std::chrono::nanoseconds first_item{};    // of `elapsed`: until the first delivery; 0: none yet
+  unsigned threads = 0;                     // threads of the CPU pool
+  unsigned cpus = 0;                        // CPUs that the process may use
+  std::chrono::nanoseconds sink_wait{};     // time the consumer waited for items
+  std::chrono::nanoseconds sink_blocked{};  // time finished items waited for the consumer
+  std::chrono::nanoseconds memory_wait{};   // time no item was started for lack of memory
+  duration_counts sink_waits;               // single waits of `sink_wait` that are over
+  std::uint64_t delivered = 0;              // items that the consumer has got
+  std::vector<stage_statistics> stages;     // from the source on
 };
 
-// What happened between two moments of a run: counts, times and quantiles of that interval alone,
-// and those of the ten slowest items of each stage that are new since then. `first_item` is 0 if
-// the consumer had its first item before.
+// The interval between two snapshots of a run: its counts, times and quantiles. Of the ten slowest
+// items of each stage, it keeps those that are new since `earlier`. `first_item` is 0 if the
+// consumer had its first item before.
 run_statistics operator-(const run_statistics& later, const run_statistics& earlier);
 
-// Items given in a second, by a stage or to the consumer.
+// Items per second: yielded by a stage, or delivered to the consumer.
 double qps(const stage_statistics& stage, std::chrono::nanoseconds elapsed);
 double qps(const run_statistics& run);
 
-// The share of the time in which who takes the items of a stage, or of the run, did not find it
-// empty. Near 1, what comes behind is slower; near 0, what comes before it is. Nothing for a stage
-// that holds no items.
+// The share of time, 0 to 1, in which the next stage, or the consumer, was not starved. Near 1, the
+// bottleneck is behind the stage; near 0, it is the stage or is before it. Nothing for a stage that
+// holds no items.
 std::optional<double> readiness(const stage_statistics& stage, std::chrono::nanoseconds elapsed);
 double readiness(const run_statistics& run);
 
-// What a run tells every so often; see run_options.hpp.
+// A periodic report of a run; see report_options in run_options.hpp.
 struct run_report {
   run_statistics total;     // since the run began
   run_statistics interval;  // since the last report
   process_statistics process;
-  bool last = false;  // the run has ended
+  bool last = false;  // whether the run has ended
 };
 
 struct table_options {
-  bool slowest = false;  // the slowest items of each stage too, a line each
+  bool slowest = false;  // adds a line for each of the slowest items of each stage
 };
 
-// A table of the stages, a line each, for people.
+// A table for people, with one line per stage.
 std::string table(const run_statistics& run, const table_options& options = {});
 
-// One line of JSON with the same names as above; times in seconds, rates in items a second.
+// One line of JSON with the member names above. Times are in seconds, rates in items per second.
 std::string to_json(const run_statistics& run);
 
-// One sentence: what limits the run, how it shows, and what to change. For a run that has found its
-// pace, or an interval of it: the first seconds are those of caches that fill.
+// The bottleneck report, in one sentence: what limits the run, the evidence, and what to change.
+// Use it for a run in its steady state, or for an interval of it. In the first seconds, caches
+// fill.
 std::string verdict(const run_statistics& run);
 
 namespace detail {
 
 using clock = std::chrono::steady_clock;
 
-// Counts durations as they come. Any thread.
+// A live histogram of durations. Any thread may add and read.
 class duration_histogram {
  public:
   void add(std::chrono::nanoseconds duration, std::uint64_t times = 1) noexcept;
@@ -151,8 +152,9 @@ class duration_histogram {
   std::array<std::atomic<std::uint64_t>, duration_counts{}.counts.size()> counts_{};
 };
 
-// How long somebody has waited so far, the wait that is not over included. One wait at a time; any
-// thread reads.
+// The sum of waits so far, including the wait in progress. One wait at a time. Any thread may read:
+// begin() subtracts the start time and end() adds the end time, so one atomic holds the whole
+// state.
 class wait_sum {
  public:
   void begin(clock::time_point now) noexcept { add(-of(now)); }
@@ -168,10 +170,10 @@ class wait_sum {
     sum_.fetch_add(nanoseconds, std::memory_order_relaxed);
   }
 
-  std::atomic<std::int64_t> sum_ = 0;  // during a wait, less its beginning: below 0 only then
+  std::atomic<std::int64_t> sum_ = 0;  // minus the start time during a wait: negative only then
 };
 
-// The same, and how long the waits took that are over.
+// The same, with a histogram of the waits that are over.
 class waiting_time {
  public:
   void begin(clock::time_point now) noexcept {
@@ -184,7 +186,7 @@ class waiting_time {
     sum_.end(now);
   }
 
-  // What has been waited before counts no more, also of a wait that is not over.
+  // Discards all waiting before `now`, also that of a wait in progress.
   void count_from(clock::time_point now) noexcept;
 
   std::chrono::nanoseconds until(clock::time_point now) const noexcept;
@@ -192,21 +194,24 @@ class waiting_time {
 
  private:
   wait_sum sum_;
-  std::atomic<std::int64_t> begun_ = 0;
-  std::atomic<std::int64_t> from_ = std::numeric_limits<std::int64_t>::min();
-  std::atomic<std::int64_t> before_ = 0;  // of the sum, what does not count
+  std::atomic<std::int64_t> begun_ = 0;  // start of the current or last wait
+  std::atomic<std::int64_t> from_ = std::numeric_limits<std::int64_t>::min();  // start of counting
+  std::atomic<std::int64_t> before_ = 0;  // part of `sum_` that does not count
   duration_histogram ended_;
 };
 
-// How long the calls of a function have lasted. Calls that have not returned count up to the moment
-// that is asked about, so that a stage inside long calls is not taken for an idle one. Any thread
-// reads.
+// The time that the calls of a function have lasted. Calls in flight count up to the moment of
+// reading, so a stage inside long calls does not look idle. Any thread may read.
+//
+// Each caller owns one part of the sum, which it alone writes, without a lock. The mutex guards
+// only the list of parts and of free parts. While a call ends, a reader may see the new value of
+// `sum` or of `returned` alone. It takes the larger one, so no call is lost.
 class call_time {
   struct part;
 
  public:
-  // The calls of one worker, one at a time. They take no lock and share no cache line with others.
-  // A call that has not ended with it, since its coroutine was destroyed, ends then.
+  // The calls of one worker, one at a time. Calls take no lock and share no cache line with other
+  // callers. The destructor ends a call in flight, whose coroutine was destroyed.
   class caller {
    public:
     explicit caller(call_time& sum) : sum_(sum), part_(sum.take()) {}
@@ -218,7 +223,7 @@ class call_time {
     void begin(clock::time_point now) noexcept;
     void end(clock::time_point now) noexcept;
 
-    // Calls that were not measured, and have returned.
+    // Adds an estimate of calls that were not measured and have returned.
     void add(std::chrono::nanoseconds estimate) noexcept;
 
    private:
@@ -235,23 +240,23 @@ class call_time {
  private:
   static constexpr std::size_t cache_line = 64;
 
-  // Written by one caller at a time. Between two calls, `sum` and `returned` are equal; during one,
-  // `sum` is less by its beginning, and below 0.
+  // Written by one caller at a time. Between two calls, `sum` equals `returned`. During a call,
+  // `sum` is less by its start time, and so negative.
   struct alignas(cache_line) part {
     std::atomic<std::int64_t> sum = 0;
     std::atomic<std::int64_t> returned = 0;
-    part* next_free = nullptr;  // while no caller has it
+    part* next_free = nullptr;  // used while no caller owns the part
   };
 
   part* take();
   void give_back(part& gone) noexcept;
 
   mutable std::mutex mutex_;
-  std::deque<part> parts_;  // what callers that are gone have counted stays
+  std::deque<part> parts_;  // never shrinks: counts of destroyed callers remain
   part* first_free_ = nullptr;
 };
 
-// How long at least one of several has waited.
+// The time during which at least one of several waiters has waited.
 class shared_waiting_time {
  public:
   void begin(clock::time_point now) noexcept {
@@ -262,8 +267,8 @@ class shared_waiting_time {
   }
   bool is_waiting() const noexcept { return waiting_.load(std::memory_order_relaxed) > 0; }
 
-  // Never less than before, though one wait may begin on a thread before the end of another has
-  // been noted.
+  // Never decreases from call to call. `any_` may: a wait may begin on one thread before another
+  // thread has recorded the end of the last one.
   std::chrono::nanoseconds until(clock::time_point now) const noexcept {
     auto waited = any_.until(now).count();
     auto told = told_.load(std::memory_order_relaxed);
@@ -272,71 +277,73 @@ class shared_waiting_time {
   }
 
  private:
-  std::atomic<unsigned> waiting_ = 0;
+  std::atomic<unsigned> waiting_ = 0;  // number of waiters
   wait_sum any_;
-  mutable std::atomic<std::int64_t> told_ = 0;
+  mutable std::atomic<std::int64_t> told_ = 0;  // highest result so far
 };
 
-// What the system has counted of a thread. To ask for the switches costs as much as the rest.
+// Usage of a thread, as the system counts it. Reading the switches doubles the cost.
 struct thread_usage {
-  std::int64_t cpu = 0;          // nanoseconds
-  std::int64_t waits = 0;        // how often it left its CPU to wait
-  std::int64_t preemptions = 0;  // how often others were given its CPU
+  std::int64_t cpu = 0;          // CPU time in nanoseconds
+  std::int64_t waits = 0;        // voluntary switches: the thread waited
+  std::int64_t preemptions = 0;  // involuntary switches: other threads got its CPU
 
   static thread_usage now(bool with_switches) noexcept;
 };
 
-// How long calls have computed, and how long they could have but had no CPU. Any thread.
+// CPU time of calls, and time in which they were runnable without a CPU, in nanoseconds. Any
+// thread.
 struct cpu_times {
   std::atomic<std::int64_t> computed = 0, preempted = 0;
 
-  // Counts a call `times` times, by the usage of its thread before and after it.
+  // Adds a call with weight `times`. `before` and `after`: usage of its thread. `taken`: duration
+  // of the call.
   void add(const thread_usage& before, const thread_usage& after, std::chrono::nanoseconds taken,
            std::int64_t times) noexcept;
 };
 
-// Measures the CPU time that a worker's calls take and adds it to counters: of all that follow a
-// long one, and of one in sixteen others, which counts for all. Of those that follow a long one
-// also how long they had no CPU: others are over before that matters.
+// Measures the CPU time of a worker's calls and adds it to counters. It measures every call that
+// follows a long one. Of the others it measures one in sixteen, drawn at random, with weight 16.
+// The time without a CPU is measured only after a long call: short calls end before it matters.
 class cpu_sampler {
  public:
   cpu_sampler(cpu_times& counters, bool wanted) noexcept : counters_(counters), wanted_(wanted) {}
 
-  // On the same thread. `taken` is the time that passed in between.
+  // Call both on the same thread. `taken`: time between the two calls.
   void begin() noexcept;
   void end(std::chrono::nanoseconds taken) noexcept;
 
  private:
   cpu_times& counters_;
   bool wanted_;
-  bool long_ = true;  // the last call was, or there was none
+  bool long_ = true;  // whether the last call was long, or there was none
   bool counts_switches_ = false;
   std::uint32_t draw_ = 1;
-  std::int64_t weight_ = 0;
+  std::int64_t weight_ = 0;  // of the current call; 0: not measured
   thread_usage before_;
 };
 
-// The ten calls of a stage that took longest. All others cost a comparison. Any thread.
+// The ten longest calls of a stage. Any other call costs one comparison. Any thread.
 class slowest_calls {
  public:
   static constexpr std::size_t most = 10;
 
-  // Whether a call is among them so far. Only then its item needs a name.
+  // Whether a call of that duration belongs to them so far. Only then does its item need a name.
   bool take(std::chrono::nanoseconds duration) const noexcept {
     return duration.count() > least_.load(std::memory_order_relaxed);
   }
   void add(slow_item call);
 
-  // The longest first.
+  // The calls, longest first.
   std::vector<slow_item> now() const;
 
  private:
-  std::atomic<std::int64_t> least_ = -1;  // of those taken, if they are complete
+  std::atomic<std::int64_t> least_ = -1;  // shortest of the ten; -1 while there are fewer
   mutable std::mutex mutex_;
   std::vector<slow_item> calls_;
 };
 
-// Who works for a stage; as in its statistics.
+// The workers of a stage; members as in stage_statistics.
 struct stage_workers {
   unsigned workers = 0;
   unsigned own_threads = 0;
@@ -346,11 +353,11 @@ struct stage_workers {
   bool gathers = false;
 };
 
-// The live counters of one stage. Any thread adds; readers see values a moment old. What is no
-// atomic is written and read with the mutex of the run held.
+// The live counters of one stage. Any thread may add. Readers see values that are a moment old.
+// Members that are not atomic are written and read with the mutex of the run held.
 class stage_counters {
  public:
-  // `namesakes` counts the stages of this name that have been opened.
+  // `namesakes`: number of stages with this name that have been opened.
   explicit stage_counters(std::string name, unsigned from_end = 0,
                           std::shared_ptr<std::atomic<unsigned>> namesakes = {})
       : number(next_number()),
@@ -359,21 +366,21 @@ class stage_counters {
         namesakes_(std::move(namesakes)),
         opened_as_(namesakes_ ? ++*namesakes_ : 0) {}
 
-  // The name to show, of which no other stage of the run has the same; and as it was given.
+  // name(): unique among the stages of the run. given_name(): without a number.
   std::string name() const;
   const std::string& given_name() const noexcept { return name_; }
 
-  const std::uint64_t number;  // from 1 on; no other of the process ever has it
-  const unsigned distance;     // stages behind it and itself, in the order in which they are opened
+  const std::uint64_t number;  // from 1; unique in the process
+  const unsigned distance;     // number of stages behind it, plus itself, in the order of opening
 
-  std::atomic<unsigned> workers = 0;  // of its staff, or fewer while their number is tuned
+  std::atomic<unsigned> workers = 0;  // as in `staff`, or fewer while being tuned
   stage_workers staff;
   unsigned inputs = 1;
-  std::string groups;  // "of 8": what it puts together, if that is taken apart behind it
+  std::string groups;  // "of 8": size of its groups, if a later stage splits them
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              repeated = 0, bytes = 0;
   std::atomic<std::uint64_t> allocated = 0;     // bytes of buffers
-  std::atomic<std::uint64_t> most_at_once = 0;  // bytes that were allocated without waiting
+  std::atomic<std::uint64_t> most_at_once = 0;  // most bytes allocated at once without waiting
   call_time busy;
   call_time paused;
   cpu_times cpu;
@@ -396,16 +403,16 @@ class stage_counters {
 
   std::string name_;
   std::shared_ptr<std::atomic<unsigned>> namesakes_;
-  unsigned opened_as_;  // among the stages of this name, from the sink on
+  unsigned opened_as_;  // number among the stages of this name, in the order of opening
 };
 
-// For counters that one thread at a time adds to: no locked instruction.
+// Adds to a counter that one thread at a time writes, without a locked instruction.
 template <class T>
 void bump(std::atomic<T>& counter, T by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 
-// A wait as long as its life.
+// A wait that lasts as long as the object.
 template <class Sum>
 class stopwatch {
  public:

@@ -1,4 +1,4 @@
-// tee: each item goes down all of several paths.
+// tee: sends each item down all of several paths.
 
 #pragma once
 
@@ -28,17 +28,18 @@
 namespace lade {
 
 struct tee_options {
-  // How many results of each path may wait for those of the others, and items before it. A path
-  // may need so many items more than another before a result. Up to 1,048,576; 0 counts as 1.
+  // How many items may wait before each path, and how many of its results may wait for results of
+  // other paths. So a path may be up to `buffer` results ahead of another. Up to 1,048,576; 0
+  // counts as 1.
   std::size_t buffer = 16;
 
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // stage name in statistics and errors
 };
 
 namespace detail {
 
-// Passes on a path's results, and notes whether they come of the same items as those of the first,
-// and of the same parts of them.
+// Passes on the results of a path. Refuses the state of the run if a result is made from other
+// items, or other parts, than the first path's result.
 template <class T>
 async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
                                    std::shared_ptr<lineage> first, open_context run) {
@@ -51,7 +52,7 @@ async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
   }
 }
 
-// Passes on the rows; throws if they have ended because the paths wait for each other.
+// Passes on the rows. Throws if they have ended because the paths wait for each other.
 template <class Row>
 async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
                                   std::shared_ptr<split_base> split) {
@@ -63,7 +64,15 @@ async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
                     "); raise tee_options::buffer");
 }
 
-// A tee, whatever its paths are made of.
+// The part of a tee that does not depend on the types of its paths.
+//
+//   input ─ broadcast() ─┬─> path ─ link ─╮
+//                        ├─> path ─ link ─┼─> tuples ─> next stage
+//                        └─> path ─ link ─╯
+//
+// The split before the paths queues up to `buffer` items for each path, each link behind them up to
+// `buffer` results. Tuples take their results in the order of the paths. The split notices if the
+// paths then wait for each other (see split_base).
 class tee_core {
  public:
   explicit tee_core(const tee_options& options)
@@ -83,7 +92,7 @@ class tee_core {
   }
 
  private:
-  // What the node of a tee says of itself.
+  // The facts of the node.
   node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
 
   template <class T, class... Out, std::size_t... I>
@@ -92,11 +101,11 @@ class tee_core {
                                            const open_context& run,
                                            std::index_sequence<I...>) const {
     owner stop(std::make_shared<paths_stop>(run));
-    auto inside = run.until(stop->token()).in(nullptr);  // what waits here is not in flight
+    auto inside = run.until(stop->token()).in(nullptr);  // not in flight in an outer path
     auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
     split->watch(run, stop->source());
     std::tuple<std::optional<opened_path<Out>>...> opened;
-    constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics turn the order
+    constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics reverse the order
     (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
     auto& counters = run.add_stage(name_);
     run.run->stages().note_workers(counters,
@@ -110,7 +119,7 @@ class tee_core {
     return observe(deliver_rows(std::move(rows), std::move(stop), split), run, counters);
   }
 
-  // Gives every item to all paths, as long as there is room before each.
+  // Sends every item to all paths. Waits until there is room before each.
   template <class T>
   static task<> broadcast(std::shared_ptr<split<T>> split, async_generator<T> in, std::size_t paths,
                           stage_counters& counters) {
@@ -155,23 +164,24 @@ class tee_stage {
   std::tuple<Paths...> paths_;
 };
 
-// Sends every item down all of several paths, and gives a tuple of one result of each, until the
+// Sends every item down all of several paths. Yields tuples with one result of each path, until the
 // first path ends:
 //
 //   auto pairs = images | lade::tee(lade::map(crop), lade::chain(lade::map(describe)));
 //
-// A path is a stage or a chain of stages, so also another tee. Paths work beside each other, on
-// copies of the item. Results are put together in the order in which each path gives them.
+// A path is a stage or a chain of stages, which may contain another tee. Paths work concurrently,
+// on copies of the item. The n-th tuple holds the n-th result of each path.
 //
-// Copies of buffers, samples and tensors share their memory, and paths use it at the same time: no
-// function in a path may write to the memory of an item that it was given. One that changes pixels
-// writes them to a new tensor.
+// Memory: copies of buffers, samples and tensors share their memory, which all paths use at the
+// same time. So no function in a path may write to the memory of an item that it takes. A function
+// that changes pixels must write them to a new tensor.
 //
-// A path that needs more items than another for a result (a filter, a batch) lets the results of
-// the other wait. If as many of them wait as may, and it needs one item more, the run fails with a
-// text that says so. That is so only if it has nothing left of which it could make a result: a
-// path that is slow is waited for, and so is a coroutine in it that has started children; without
-// an end, if a zip in the path holds items of another source meanwhile.
+// Deadlock: a path that takes more items than another for a result (a filter, a batch) makes the
+// results of the other path wait. The run fails with a message if the buffer is full of waiting
+// results, and the path needs another item for its next result. It fails only if no item and no
+// child coroutine is left in that path. A slow path is waited for, and so is a coroutine that has
+// started children. The wait is endless if a zip in the path holds items of another source
+// meanwhile.
 template <class... Paths>
 tee_stage<Paths...> tee(const tee_options& options, Paths... paths) {
   static_assert(sizeof...(Paths) > 0, "lade::tee: there must be a path");

@@ -1,4 +1,4 @@
-// through: a custom stage.
+// through: a custom stage, which is a coroutine of the program.
 
 #pragma once
 
@@ -27,25 +27,28 @@
 namespace lade {
 
 struct through_options {
-  std::string_view name = {};  // in statistics and errors
+  std::string_view name = {};  // stage name in statistics and errors
 
-  // The run fails at the first item that is seen to break the rule, and at the end of the stage if
-  // items that it took are missing.
+  // How the stage makes output items from input items. The run fails at the first item that is seen
+  // to break the rule. It also fails at the end of the stage if the lineage of an item that it took
+  // is missing.
   lineage_rule lineage = lineage_rule::unspecified;
 
-  // What happens if the coroutine throws, whatever run_options::on_error says. `fail`: the run
-  // ends. `skip`: the items that it has taken since the item it yielded last are dropped, as one
-  // failure, and the coroutine is called anew for the items behind them. The run ends nevertheless
-  // if an input has failed, and if the coroutine throws before it has taken an item. A coroutine
-  // that throws at the end of its inputs is not called again. `skip` is refused with
-  // lineage_rule::carried: items that the coroutine holds would be lost.
+  // What happens if the coroutine throws; run_options::on_error does not apply.
+  // - `fail`: the run ends.
+  // - `skip`: the items that the coroutine took since its last yield are dropped, as one failure.
+  //   The coroutine is then called again for the remaining items. The run still ends if an input
+  //   has failed, or if the coroutine throws before it has taken an item. A coroutine that throws
+  //   at the end of its inputs is not called again.
+  //
+  // `skip` is refused with lineage_rule::carried: items that the coroutine holds would be lost.
   lade::on_error on_error = lade::on_error::fail;
   lade::error_budget error_budget = {};
 };
 
 namespace detail {
 
-// Passes items on and counts them, where several threads may add to the same counter.
+// Passes items on and counts them in `counter`. Several threads may add to the same counter.
 template <class T>
 async_generator<T> counted_in(async_generator<T> items, std::atomic<std::uint64_t>& counter) {
   while (auto* item = co_await items.next()) {
@@ -54,7 +57,7 @@ async_generator<T> counted_in(async_generator<T> items, std::atomic<std::uint64_
   }
 }
 
-// The same of what a stage gives.
+// The same for the items that a stage yields.
 template <class T>
 async_generator<T> counted_out(async_generator<T> items, stage_counters& counters) {
   while (auto* item = co_await items.next()) {
@@ -63,35 +66,36 @@ async_generator<T> counted_out(async_generator<T> items, stage_counters& counter
   }
 }
 
-// What a custom stage whose failures may be skipped has taken of its inputs. Any thread.
+// What a custom stage with on_error::skip has taken from its inputs. Any thread.
 class custom_inputs {
  public:
   explicit custom_inputs(std::size_t inputs) noexcept : left_(inputs) {}
 
-  // The coroutine is called, again.
+  // Call it before every call of the coroutine, also before the first.
   void begin();
 
   void take(std::string name);
-  void end();   // an input has
-  void fail();  // an input has
+  void end();   // an input has ended
+  void fail();  // an input has failed
 
-  // Whether the coroutine may be called for what is left; and whether anything can be.
+  // may_skip: the current call has taken an item, and no input has failed. is_over: all inputs have
+  // ended.
   bool may_skip() const;
   bool is_over() const;
 
-  // The name of the item that was taken last.
+  // The name of the item taken last.
   std::string last() const;
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
-  std::size_t left_;
+  mutable std::mutex mutex_;  // guards the members below
+  std::size_t left_;          // inputs that have not ended
   bool failed_ = false;
-  bool took_ = false;  // since it was called
+  bool took_ = false;  // whether the current call has taken an item
   std::string last_;
 };
 
-// The input of a custom stage: counts its items, and records their lineages if there is a check,
-// and their names if failures are skipped.
+// An input of a custom stage. Counts its items in `counter`, records their lineages in `check` and
+// their names in `inputs`; both may be null.
 template <class T>
 async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>& counter,
                             std::shared_ptr<lineage_check> check,
@@ -110,13 +114,13 @@ async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>
   if (inputs) inputs->end();
 }
 
-// The items of a generator that belongs to others.
+// The items of a shared generator, so that another call of the coroutine can continue it.
 template <class T>
 async_generator<T> items_of(std::shared_ptr<async_generator<T>> owner) {
   while (auto* item = co_await owner->next()) co_yield *item;
 }
 
-// Passes a stage's items on, counts them, and names the stage in what it throws.
+// Passes the items of a stage on and counts them. Exceptions are rethrown with the stage's name.
 template <class T>
 async_generator<T> observe(async_generator<T> stage, open_context run, stage_counters& counters) {
   try {
@@ -134,7 +138,7 @@ constexpr bool is_async_generator = false;
 template <class T>
 constexpr bool is_async_generator<async_generator<T>> = true;
 
-// The items of a user's coroutine that is called with Args.
+// The item type of a user's coroutine that is called with Args.
 template <class F, class... Args>
 struct custom_items {
   static_assert(std::is_invocable_v<const F&, Args...>,
@@ -146,23 +150,24 @@ struct custom_items {
   using type = typename made::value_type;
 };
 
-// A stage that is the user's coroutine: its name, the rule that it follows, and what happens if it
-// throws.
+// What all runs of a custom stage share: its name, its lineage rule and its failure policy.
 class custom_stage {
  public:
-  // Throws error(invalid_argument) for options that cannot work.
+  // Throws error(invalid_argument) if an option is invalid.
   custom_stage(std::string name, const through_options& options);
 
   const std::string& name() const noexcept { return name_; }
   lineage_rule rule() const noexcept { return rule_; }
   bool skips() const noexcept { return policy_.finally == on_error::skip; }
 
-  // For one run; null if the stage follows no rule, or none of its failures is skipped.
+  // Objects for one run. check(): null without a lineage rule. inputs(): null unless failures are
+  // skipped.
   std::shared_ptr<lineage_check> check() const;
   std::shared_ptr<custom_inputs> inputs(std::size_t count) const;
 
-  // For the catch block of a coroutine that has taken items of positions `lost` and not yielded
-  // them: what ends the run, or null if they are skipped. `inputs` may be null.
+  // Call it in the catch block around a coroutine that took items of positions `lost` and did not
+  // yield them. Returns the exception that ends the run, or null if the items are skipped. `inputs`
+  // may be null.
   std::exception_ptr failed(const open_context& run, stage_counters& counters,
                             const custom_inputs* inputs, const lineage& lost) const;
 
@@ -172,17 +177,18 @@ class custom_stage {
   failure_policy policy_;
 };
 
-// A custom stage in one run.
+// The coroutine of a custom stage in one run.
 template <class T>
 struct custom_call {
-  async_generator<T> items;                             // of the coroutine
-  std::shared_ptr<lineage_check> check;                 // null if there is none
-  std::shared_ptr<custom_inputs> inputs;                // null if no failure is skipped
-  std::function<async_generator<T>()> again = nullptr;  // calls the coroutine for what is left
+  async_generator<T> items;                             // the items that the coroutine yields
+  std::shared_ptr<lineage_check> check;                 // null without a lineage rule
+  std::shared_ptr<custom_inputs> inputs;                // null unless failures are skipped
+  std::function<async_generator<T>()> again = nullptr;  // calls the coroutine for the rest
 };
 
-// What a custom stage yields: checks the lineages if there is a check, tells items apart that it
-// makes of the same, counts them, and calls the coroutine again where failures are skipped.
+// The items that a custom stage yields. Checks their lineages if there is a check, numbers items
+// made from the same input, and counts all items. Calls the coroutine again after a skipped
+// failure.
 template <class T>
 async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, open_context run,
                                   stage_counters& counters) {
@@ -225,7 +231,7 @@ async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, ope
   }
 }
 
-// Opens a custom stage: `call(inputs...)` calls the coroutine with the recorded inputs.
+// Opens a custom stage. `call(inputs...)` calls the coroutine with the recorded inputs.
 template <class Out, class Call, class... In>
 async_generator<Out> open_custom(const custom_stage& custom, const open_context& run,
                                  stage_counters& counters, Call call,
@@ -289,13 +295,14 @@ class through_stage {
   detail::shared_const<std::tuple<Args...>> arguments_;
 };
 
-// A stage that is a coroutine over a generator: `stage(async_generator<In>, arguments...)` returns
-// an async_generator of the new items. Called once for every run, with copies of the arguments:
+// A custom stage: `stage(async_generator<In>, arguments...)` is a coroutine that returns an
+// async_generator of new items. A run calls it when it opens the stage, with copies of the
+// arguments, and again after a failure that is skipped:
 //
 //   auto large = lade::through(at_least, {.lineage = lade::lineage_rule::consumed}, 64);
 //
-// A run with a stage that does not say which lineage_rule it follows has no state. Throws
-// error(invalid_argument) that names the option for one that cannot work.
+// Without a lineage_rule, run::state() throws, since the run has no exact state. Throws
+// error(invalid_argument) naming the option if an option is invalid.
 template <class F, class... Args>
 through_stage<std::decay_t<F>, std::decay_t<Args>...> through(F&& stage,
                                                               const through_options& options = {},

@@ -1,4 +1,4 @@
-// A record of what ran when, for a person to look at.
+// trace: a file that shows when which stage worked on which item.
 
 #pragma once
 
@@ -21,13 +21,18 @@ namespace detail {
 class item_arrows;
 }
 
-// Writes a file in the Trace Event Format (JSON array), which ui.perfetto.dev and chrome://tracing
-// open. Runs that are given it add a span for every call of the function of a map, filter,
-// batch_into, pad, pack, batch_by or flat_map (of that for each part, and for the end), and for
-// what the consumer does with each item, one track for each item that a worker has in hand, arrows
-// that follow each item from its first span to its last, a curve of what each stage with workers,
-// prefetch, a route and a merge by arrival hold and of what is ready for the consumer, and each
-// system call from when it is made until its result is there; the program may add spans of its own:
+// Writes a file in the Trace Event Format (a JSON array), which ui.perfetto.dev and
+// chrome://tracing open. A run with this trace adds:
+// - a span for every call of the function of a map, filter, batch_into, pad, pack, batch_by or
+//   flat_map; in flat_map, for each part and for the end,
+// - a span for the time in which the consumer has an item,
+// - a track for each item that a worker has in flight,
+// - arrows that follow each item from its first span to its last,
+// - a curve of the items held, for each stage with workers, prefetch, route and merge by arrival,
+// - a curve of the items that are ready for the consumer,
+// - each system call, from its start until its result is there.
+//
+// The program may add spans:
 //
 //   lade::trace trace("run.trace.json");
 //   auto batches = runtime.run(pipeline, {.trace = &trace});
@@ -36,37 +41,38 @@ class item_arrows;
 //     train(batch);
 //   }
 //
-// Must outlive the runs that it is given to. A span takes a lock for a line of text. Any thread.
+// The trace must outlive its runs. Any thread. A span takes a lock while a line of text is written.
 class trace {
  public:
   using clock = std::chrono::steady_clock;
   class open_span;
 
-  // Throws error with the system's reason if the file cannot be written.
+  // Throws error with the system's reason if the file cannot be opened for writing.
   explicit trace(const std::string& path);
 
-  // Completes the file; what comes then is lost. One that is not completed, after a crash, can be
-  // opened too. Throws error with the system's reason if not all could be written: a run does not
-  // end for that, and what came after the first failure is not in the file.
+  // Completes the file. Later events are lost. A file that is incomplete after a crash can be
+  // opened too. Throws error with the system's reason if an event could not be written. Such a
+  // failure does not end a run. Events after the first failure are not in the file.
   void finish();
 
-  // The same, but what finish() would throw goes to standard error.
+  // Calls finish(), and writes what that throws to standard error.
   ~trace();
 
-  // From now to the end of the object, on the track of this thread.
+  // A span from now until the object is destroyed, on the track of this thread.
   [[nodiscard]] open_span span(std::string name);
 
-  // For stages. A track is a line of spans that do not overlap; `item` is what a span worked on.
+  // For stages. A track is a row of spans that do not overlap. `item`: lineage of the item of the
+  // span.
   using track = std::uint64_t;
   track add_track(std::string_view name);
   void add_span(track where, std::string_view name, clock::time_point start, clock::time_point end,
                 const lineage& item = {});
 
-  // How many there are of something from now on: a curve, or several that are stacked.
+  // Records a number, or several that are stacked, as a curve. A value holds until the next one.
   using level = std::pair<const char*, std::uint64_t>;
   void add_levels(std::string_view name, std::initializer_list<level> levels);
 
-  // A span that may overlap others, of something that the system did. `what` may be empty.
+  // A span of a system operation, which may overlap others. `what`: its object; may be empty.
   void add_io(std::string_view name, std::string_view what, clock::time_point start,
               clock::time_point end, std::int64_t result);
 
@@ -78,7 +84,7 @@ class trace {
   std::string microseconds(clock::time_point time) const;
   void write(const std::string& event);
 
-  // With the mutex held.
+  // Call these with the mutex held.
   void put(std::string_view text);
   void note_failure() noexcept;
 
@@ -88,10 +94,10 @@ class trace {
 
   std::mutex mutex_;
   const std::unique_ptr<output> file_;
-  int failure_ = 0;  // why it could not be written, an errno
+  int failure_ = 0;  // errno of the first failed write; 0: none
   track tracks_ = 0;
   std::atomic<std::uint64_t> arrows_ = 0;
-  std::atomic<std::uint64_t> calls_ = 0;  // of the system
+  std::atomic<std::uint64_t> calls_ = 0;  // system operations so far
 };
 
 class trace::open_span {
@@ -113,21 +119,21 @@ class trace::open_span {
 
 namespace detail {
 
-// The arrows of one run: each follows an item from the first span that works on it, over all
-// others, to the last. Which that is, is known when the run has ended: the last step is written
-// then. An item with one span has no arrow. Any thread.
+// The arrows of one run. Each follows an item from its first span over all others to its last. An
+// item with one span has no arrow. The last step of each item is known and written when the run has
+// ended. Any thread.
 class item_arrows {
  public:
   explicit item_arrows(trace* to);
   item_arrows(const item_arrows&) = delete;
   ~item_arrows();
 
-  // A span begins that works on `item`. Nothing without a trace.
+  // Records that a span with `item` begins. Does nothing without a trace.
   void step(const lineage& item, trace::track where, trace::clock::time_point start) {
     if (trace_) add_steps(item, where, start);
   }
 
-  // The run has ended. May be called again.
+  // Call it when the run has ended. May be called again.
   void finish();
 
  private:
@@ -140,13 +146,13 @@ class item_arrows {
   const std::unique_ptr<steps> last_;  // null without a trace
 };
 
-// What the consumer of a run does with each item: from when it has been given until it asks for the
-// next. Does nothing without a trace.
+// Traces the consumer of a run: from each delivery until it asks for the next item. Does nothing
+// without a trace.
 class consumer_trace {
  public:
   explicit consumer_trace(trace* to) : trace_(to), track_(to ? to->add_track("consumer") : 0) {}
 
-  // The items of `rest` are ready behind it.
+  // `rest`: the items that are ready behind `item`.
   template <class Queue>
   void given(const lineage& item, item_arrows& arrows, const Queue& rest) {
     if (!trace_) return;
@@ -159,7 +165,7 @@ class consumer_trace {
     if (!trace_ || item_.empty()) return;
     trace_->add_span(track_, "consumer", since_, trace::clock::now(), std::exchange(item_, {}));
   }
-  // With an item in hand, whose span is missing if there is no memory for it.
+  // The run ends while the consumer has an item. The span is lost if there is no memory for it.
   void ended() noexcept {
     try {
       asked();
