@@ -210,10 +210,13 @@ class row_packer {
   row_packer(const pack_rows_options& options, const context& surroundings)
       : options_(options), surroundings_(surroundings) {}
 
-  // Copies a sequence into a row. Returns the rows that are now complete: full rows, and the
-  // fullest row if there would be more than `open_rows`. If the sequence is unfit, throws as
-  // pack_sequences does and changes nothing.
-  std::vector<row> add(const sequence_view& sequence, const lineage& origin);
+  // Copies a sequence into a row. If the sequence is unfit, throws as pack_sequences does and
+  // changes nothing. Without memory, throws after the pieces that have been copied.
+  void add(const sequence_view& sequence, const lineage& origin);
+
+  // The rows that have become complete: full rows, and the fullest row if there would have been
+  // more than `open_rows`. Ask for them also after a failure.
+  std::vector<row> take_done() noexcept { return std::exchange(done_, {}); }
 
   // Closes all open rows and returns them, in the order in which they were opened.
   std::vector<row> rest();
@@ -226,8 +229,9 @@ class row_packer {
   };
 
   void require_fit(const sequence_view& sequence);
-  void put(const sequence_view& piece, const lineage& origin, std::vector<row>& done);
-  std::size_t row_for(std::int64_t length, std::vector<row>& done);
+  void put(const sequence_view& piece, const lineage& origin);
+  std::size_t row_for(std::int64_t length);
+  void complete(std::size_t number);
   std::int64_t room(const open_row& at) const noexcept;
   row close(std::size_t number);
 
@@ -235,6 +239,7 @@ class row_packer {
   context surroundings_;
   std::optional<tensor_spec> row_spec_;  // type and shape of all rows, from the first sequence
   std::vector<open_row> open_;
+  std::vector<row> done_;
 };
 
 }  // namespace detail
@@ -371,17 +376,16 @@ class pack_rows_stage {
     while (auto* sequence = co_await in.next().apart().deferring(failure)) {
       detail::bump(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
-      auto done = self.add(rows, *sequence, in.origin(), run, counters, failure);
-      if (failure) break;
-      if (!done) {
-        co_await detail::consume(in.origin());
-        continue;
-      }
-      for (auto& row : *done) {
+      const bool added = self.add(rows, *sequence, in.origin(), run, counters, failure);
+      auto dropped = added ? lineage() : in.origin();
+      auto done = rows.take_done();
+      for (auto& row : done) {
         detail::count_out(counters, row.item);
         detail::with_lineage<packed_batch> yielded{row.origin, row.item};
         co_yield yielded;
       }
+      if (failure) break;
+      if (!added) co_await detail::consume(dropped);
     }
     auto last = failure && run.rules().keeps_batches_whole ? std::vector<detail::row_packer::row>()
                                                            : rows.rest();
@@ -393,20 +397,19 @@ class pack_rows_stage {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // Returns nothing if the sequence cannot be packed. Then sets `failure`, unless the policy drops
+  // Returns false if the sequence cannot be packed. Then sets `failure`, unless the policy drops
   // the sequence.
   template <class S>
-  std::optional<std::vector<detail::row_packer::row>> add(detail::row_packer& rows,
-                                                          const S& sequence, const lineage& origin,
-                                                          const detail::open_context& run,
-                                                          detail::stage_counters& counters,
-                                                          std::exception_ptr& failure) const {
+  bool add(detail::row_packer& rows, const S& sequence, const lineage& origin,
+           const detail::open_context& run, detail::stage_counters& counters,
+           std::exception_ptr& failure) const {
     try {
-      return rows.add(detail::view_of(sequence), origin);
+      rows.add(detail::view_of(sequence), origin);
+      return true;
     } catch (...) {
       detail::failure_policy policy{.finally = options_.on_error, .budget = options_.error_budget};
       failure = run.failure(counters, policy, {}, origin);
-      return std::nullopt;
+      return false;
     }
   }
 

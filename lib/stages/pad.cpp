@@ -236,22 +236,17 @@ void row_packer::require_fit(const sequence_view& sequence) {
   row_spec_ = spec;
 }
 
-std::vector<row_packer::row> row_packer::add(const sequence_view& sequence, const lineage& origin) {
+void row_packer::add(const sequence_view& sequence, const lineage& origin) {
   require_fit(sequence);
-  std::vector<row> done;
   auto piece = sequence;
   auto length = static_cast<std::int64_t>(options_.length);
-  if (sequence.length <= length) {
-    put(piece, origin, done);
-    return done;
-  }
+  if (sequence.length <= length) return put(piece, origin);
   part_lineage origins(origin, 0);
   for (auto left = sequence.length; left > 0; left -= length) {
     piece.length = std::min(left, length);
-    put(piece, origins.next(), done);
+    put(piece, origins.next());
     piece.data += options_.length * step_bytes(sequence);
   }
-  return done;
 }
 
 std::vector<row_packer::row> row_packer::rest() {
@@ -260,23 +255,32 @@ std::vector<row_packer::row> row_packer::rest() {
   return last;
 }
 
-void row_packer::put(const sequence_view& piece, const lineage& origin, std::vector<row>& done) {
-  auto number = row_for(piece.length, done);
+void row_packer::put(const sequence_view& piece, const lineage& origin) {
+  auto number = row_for(piece.length);
   auto& into = open_[number];
   auto at = static_cast<std::size_t>(into.offsets.back());
   copy_steps(piece, into.data.bytes() + at * step_bytes(piece));
   into.offsets.push_back(into.offsets.back() + piece.length);
   into.origin.merge(origin);
-  if (room(into) == 0) done.push_back(close(number));
+  if (room(into) > 0) return;
+  try {
+    complete(number);
+  } catch (const std::exception&) {}  // without memory it stays open, until its place is needed
 }
 
-std::size_t row_packer::row_for(std::int64_t length, std::vector<row>& done) {
+// A row that is not complete yet stays open if this throws.
+void row_packer::complete(std::size_t number) {
+  done_.reserve(done_.size() + 1);
+  done_.push_back(close(number));
+}
+
+std::size_t row_packer::row_for(std::int64_t length) {
   auto roomy = std::ranges::find_if(open_, [&](auto& each) { return room(each) >= length; });
   if (roomy != open_.end()) return static_cast<std::size_t>(roomy - open_.begin());
   auto memory = allocate_tensor(*row_spec_, surroundings_);
   if (open_.size() == options_.open_rows) {
     auto fullest = std::ranges::min_element(open_, {}, [&](auto& each) { return room(each); });
-    done.push_back(close(static_cast<std::size_t>(fullest - open_.begin())));
+    complete(static_cast<std::size_t>(fullest - open_.begin()));
   }
   open_.push_back({std::move(memory), {0}, {}});
   return open_.size() - 1;

@@ -6,6 +6,7 @@
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/memory_resource.hpp>
 #include <lade/pad.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
@@ -19,12 +20,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <numeric>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -406,6 +410,58 @@ TEST(PackRows, TakesTheMemoryOfTheRun) {
   auto row = items.wait_next();
   EXPECT_GE(runtime.memory().stats().used_bytes, row->bytes());
   EXPECT_EQ(items.statistics().stages.back().bytes, row->bytes());
+}
+
+// Memory of the host, of which one allocation fails.
+class memory_that_fails_once final : public memory_resource {
+ public:
+  explicit memory_that_fails_once(int allocations_before) : left_(allocations_before) {}
+  void* allocate(std::size_t bytes, std::size_t alignment) override {
+    if (left_-- == 0) throw std::bad_alloc();
+    return host_memory().allocate(bytes, alignment);
+  }
+  void deallocate(void* memory, std::size_t bytes, std::size_t alignment) noexcept override {
+    host_memory().deallocate(memory, bytes, alignment);
+  }
+  device where() const noexcept override { return host_memory().where(); }
+  std::string_view name() const noexcept override { return "memory that fails"; }
+  bool has_failed() const noexcept { return left_ < 0; }
+
+ private:
+  std::atomic<int> left_;
+};
+
+TEST(PackRows, WithoutMemoryNoSequenceIsLostButTheOneThatFails) {
+  token_batch in;
+  for (int i = 0; i < 12; ++i) {
+    in.push_back({});
+    for (int j = 0; j < 1 + i % 7; ++j) in.back().push_back(100 * i + j);
+  }
+  bool failed = true;
+  for (int allocation = 0; failed; ++allocation) {
+    memory_that_fails_once memory(allocation);
+    runtime where({.threads = 1, .memory = &memory});
+    auto run = where.run(
+        from(in) |
+        pack_rows({.length = 3, .open_rows = 2, .split = true, .on_error = on_error::skip}));
+    std::multiset<std::int32_t> delivered;
+    try {
+      for (auto& row : run)
+        for (std::int64_t i = 0;
+             i < row.offsets().data<std::int64_t>()[static_cast<std::int64_t>(row.size())]; ++i)
+          delivered.insert(row.data().data<std::int32_t>()[i]);
+    } catch (const error&) {
+      failed = memory.has_failed();
+      continue;  // the last rows could not be completed: the run has failed
+    }
+    failed = memory.has_failed();
+    lineage dropped;
+    for (auto& each : run.failures()) dropped.merge(each.positions);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      for (auto token : in[i])
+        EXPECT_TRUE(delivered.count(token) == 1 || dropped.contains(i))
+            << token << " where allocation " << allocation << " fails";
+  }
 }
 
 static sample sentence(const std::string& key, std::int64_t length) {
