@@ -13,7 +13,7 @@ namespace lade {
 
 // A thread of a runtime that waits for descriptors, timers and system calls. See
 // reactor_service::where() for the reactor of a service.
-using reactor = detail::reactor;
+using reactor_thread = detail::reactor;
 
 // One object per reactor and class, such as the handle of a transfer library. The service is
 // created when a coroutine first asks for it. It is created, called and destroyed on the reactor's
@@ -21,7 +21,7 @@ using reactor = detail::reactor;
 //
 //   class transfers final : public reactor_service {
 //    public:
-//     explicit transfers(lade::reactor& where) : reactor_service(where) {}
+//     explicit transfers(lade::reactor_thread& where) : reactor_service(where) {}
 //    private:
 //     void ready(int fd, unsigned events) noexcept override;  // read from or write to `fd`
 //     void expired() noexcept override;
@@ -40,7 +40,7 @@ class reactor_service {
  public:
   using clock = std::chrono::steady_clock;
 
-  explicit reactor_service(reactor& where) noexcept;
+  explicit reactor_service(reactor_thread& where) noexcept;
   reactor_service(const reactor_service&) = delete;
   reactor_service& operator=(const reactor_service&) = delete;
   virtual ~reactor_service();
@@ -58,7 +58,7 @@ class reactor_service {
   // Closes a descriptor asynchronously. Returns without waiting.
   void close(int fd) noexcept { reactor_.close(fd); }
 
-  reactor& where() const noexcept { return reactor_; }
+  reactor_thread& where() const noexcept { return reactor_; }
 
  private:
   friend class detail::reactor;
@@ -74,7 +74,7 @@ class reactor_service {
   void disarm(detail::polled& armed) noexcept;
   void happened(detail::polled& armed) noexcept;
 
-  reactor& reactor_;
+  reactor_thread& reactor_;
   timer timer_;
   std::unordered_map<int, detail::polled*> polls_;
 };
@@ -86,7 +86,7 @@ template <class S>
 class service_await : public detail::reactor_await {
  protected:
   // `where`: the reactor whose service already runs the work; null: any reactor of the runtime.
-  explicit service_await(reactor* where = nullptr) noexcept : reactor_await(where) {}
+  explicit service_await(reactor_thread* where = nullptr) noexcept : reactor_await(where) {}
   ~service_await() = default;
 
   // The service of the reactor, created on first use. On the reactor's thread only. Rethrows
