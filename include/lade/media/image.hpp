@@ -170,7 +170,8 @@ class decode_image final {
   // another spec, a sample that has not been read).
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
-  // The same into a new tensor, in memory of the run or, outside of a stage, of the heap.
+  // The same into a new tensor, in memory of the run; outside of a stage, in newly allocated
+  // memory.
   tensor operator()(const sample& in, random draw = {}) const;
 
   // Returns the crop that `fit` chooses for the sample's image by `draw`. Decoding with the crop
