@@ -62,8 +62,8 @@ struct clip_sampling {
 
   // Frames per second, 0.001 to 1000. Frame i of a clip is the one that is shown i / fps seconds
   // after its first frame begins: the last frame that begins at or before that time. 0: every
-  // `stride`-th frame (1 to 65,536). One of both must have its default. `spread` uses neither.
-  // Write 8, rational(30000, 1001) or rational::nearest(29.97).
+  // `stride`-th frame, 1 to 65,536. With fps, `stride` must be 1. `spread` uses neither. Write 8,
+  // rational(30000, 1001) or rational::nearest(29.97).
   //
   // Times are compared exactly. Some containers round times, such as Matroska to milliseconds. If
   // all times of a video agree with its stated frame rate, to one unit of its time base, n frames
