@@ -105,8 +105,8 @@ class disk_cache final : public store {
   std::shared_ptr<state> state_;
 };
 
-// Mounts a disk cache at `prefix`, in front of the store that is mounted there. Throws what
-// disk_cache and find_store throw, and error(invalid_argument) if that store is a cache in the same
+// Mounts a disk cache at `prefix`, in front of the store that is mounted there. Throws as
+// disk_cache and find_store do, and error(invalid_argument) if that store is a cache in the same
 // directory.
 std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
                                                    const disk_cache_options& options);

@@ -65,8 +65,8 @@ class memory_cache final : public store {
   std::shared_ptr<state> state_;
 };
 
-// Mounts a memory cache at `prefix`, in front of the store that is mounted there. Throws what
-// memory_cache and find_store throw.
+// Mounts a memory cache at `prefix`, in front of the store that is mounted there. Throws as
+// memory_cache and find_store do.
 std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
                                                        const memory_cache_options& options = {});
 

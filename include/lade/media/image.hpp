@@ -79,7 +79,7 @@ struct image_options {
   bool fast = false;
 
   // Turns images upright by the orientation in their Exif data, or in their XMP data if Exif has
-  // none. AVIF images have orientation properties of their own.
+  // none. AVIF images are turned by their own orientation properties.
   bool orient = true;
 
   // For pictures, frames and clips of videos whose pixels are not square: crops have the displayed

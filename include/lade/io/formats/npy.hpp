@@ -45,7 +45,7 @@ class decode_npy {
  public:
   explicit decode_npy(std::string field = "array") : field_(std::move(field)) {}
 
-  // Throws what parse_npy throws, naming the sample's key.
+  // Throws as parse_npy does, naming the sample's key.
   sample operator()(sample from) const;
 
  private:

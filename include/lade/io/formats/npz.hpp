@@ -36,7 +36,7 @@ class decode_npz {
  public:
   explicit decode_npz(zip_options options = {}) noexcept : options_(options) {}
 
-  // Throws what read_npz throws, naming the sample's key.
+  // Throws as read_npz does, naming the sample's key.
   sample operator()(sample from) const;
 
   // Returns the bytes of memory that the arrays of a sample need at most, for the budget of a

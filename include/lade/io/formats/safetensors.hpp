@@ -103,7 +103,7 @@ task<std::vector<field>> read_safetensors(std::string path);
 //   lade::from(paths) | lade::map(lade::io::read) | lade::map(lade::io::decode_safetensors())
 class decode_safetensors {
  public:
-  // Throws what parse_safetensors throws, naming the sample's key.
+  // Throws as parse_safetensors does, naming the sample's key.
   sample operator()(sample from) const;
 };
 

@@ -184,7 +184,7 @@ class read_tokens {
 
   explicit read_tokens(token_windows windows) noexcept : windows_(std::move(windows)) {}
 
-  // Throws what token_windows::read throws.
+  // Throws as token_windows::read does.
   task<tensor> operator()(std::uint64_t i) const { return windows_.read(i); }
 
  private:

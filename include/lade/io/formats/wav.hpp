@@ -71,7 +71,7 @@ class decode_wav {
  public:
   explicit decode_wav(wav_options options = {}) noexcept : options_(options) {}
 
-  // Throws what parse_wav throws, naming the sample's key.
+  // Throws as parse_wav does, naming the sample's key.
   sample operator()(sample from) const;
 
  private:

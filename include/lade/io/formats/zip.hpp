@@ -141,7 +141,7 @@ class read_zip {
  public:
   explicit read_zip(zip_archive archive) noexcept : archive_(std::move(archive)) {}
 
-  // Throws what zip_archive::read throws.
+  // Throws as zip_archive::read does.
   task<sample> operator()(sample from) const;
 
  private:

@@ -86,7 +86,7 @@ class decoder {
 //
 // A frame without a timestamp has the time of the previous frame; for audio, the time at its end.
 // If there is no previous frame, it is returned only if the window is the whole stream. `video`
-// knows the whole file, so there such frames have times of their own. `damaged`: if not null,
+// knows the whole file, so it assigns a time to each such frame. `damaged`: if not null,
 // incremented by the number of damaged packets and frames. Throws as the members of decoder do.
 std::vector<frame> decode(const packets& from, const decode_options& options = {},
                           std::uint64_t* damaged = nullptr);

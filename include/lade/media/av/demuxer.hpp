@@ -75,7 +75,7 @@ struct packet_stream_options {
 // - MP4 and QuickTime: up to 7 bytes after the last box are ignored. A file without fragments
 //   must have all samples that its tables list.
 // - MP4 and QuickTime behind a reader: only the first 16 boxes are checked. Files in fragments
-//   have more; their truncated packets are damaged.
+//   have more boxes; their truncated packets are damaged.
 //
 // A reader that ends before its size is also damage. A reader that returns more bytes than
 // requested is refused with error(invalid_data).

@@ -60,8 +60,8 @@ struct video_encode_options {
 
   // The coding of colours, which the stream states. Fields that are empty, "unknown" or "reserved"
   // have defaults:
-  // - matrix: "gbr" for RGB; otherwise "bt709" for a width of at least 1280 or a height above
-  //   576, and "smpte170m" (BT.601) below
+  // - matrix: "gbr" for RGB; "bt709" for a width of at least 1280 or a height above 576;
+  //   otherwise "smpte170m" (BT.601)
   // - range: "pc" for RGB, grey, JPEG and formats such as "yuvj420p"; otherwise "tv"
   // - primaries, transfer: those of the matrix
   //

@@ -83,8 +83,9 @@ class video {
   std::uint64_t bytes_read() const noexcept;
 
   // `packet_at` returns a copy of packet `number` of index().packets(), in the form that FFmpeg's
-  // decoders accept, for other decoders. `has_packet`: whether the packet is in memory. Throws
-  // error(invalid_argument) if it is not, and error(invalid_data) if the index is of another file.
+  // decoders accept, for other decoders. It throws error(invalid_argument) if the packet is not in
+  // memory, and error(invalid_data) if the index is of another file. `has_packet`: whether the
+  // packet is in memory.
   bool has_packet(std::size_t number) const;
   packet packet_at(std::size_t number) const;
 

@@ -33,11 +33,6 @@ struct graph_end {
 // that it still holds, and is configured again. Filter contexts are not reused for the next stream,
 // because FFmpeg cannot reset them.
 //
-// The graph is configured for the format of the first frames, once every input has had one; frames
-// wait until then. Frames of another format end the graph, which delivers what it still holds, and
-// begin it anew. Contexts of filters are not kept from one stream to the next: FFmpeg cannot reset
-// them.
-//
 // One thread at a time. FFmpeg allocates the memory of frames. Frames that receive() returns count
 // to the budget of the run whose stage calls it.
 //
