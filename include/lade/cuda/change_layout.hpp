@@ -42,9 +42,9 @@ struct image_extents {
 // 65520 and more become infinity. Elements of equal types are copied bit for bit.
 //
 // The memory of `from` and `to` must not overlap. Stream order, lifetimes and threads are those of
-// write_images. Throws error(invalid_argument) naming the argument that is null, not aligned, less
-// than 1, too large to address, larger than the known size of the memory, or known to be on another
-// GPU than `on`. Throws error(unsupported) for other element types.
+// write_images. Throws error(invalid_argument) naming an argument that is null, not aligned, less
+// than 1 or too large to address. Throws it also for memory that is known to be too small, or on
+// another GPU than `on`. Throws error(unsupported) for other element types.
 void change_layout(const device_images& from, const device_images& to, const image_extents& of,
                    CUstream_st* on);
 

@@ -100,8 +100,9 @@ class pinned_memory final : public memory_resource {
   // How threads cooperate. An allocation takes memory of a region (take). If no region has
   // capacity, it waits if other threads pin regions that suffice for it too (wait_for_others);
   // otherwise it pins a region itself, without the lock (add_region, pinning). Then it tries again.
-  // No wake-up is lost: a thread decides to wait with the mutex held, and changed_ is notified with
-  // the mutex held after each region that was pinned or refused, and after each deallocation.
+  // No wake-up is lost, because a thread decides to wait with the mutex held. changed_ is also
+  // notified with the mutex held: after each region that was pinned or refused, and after each
+  // deallocation.
   std::byte* allocate_pinned(std::size_t bytes, std::size_t alignment, lock& held);
   std::byte* take(std::size_t bytes, std::size_t alignment);
   bool must_not_pin();

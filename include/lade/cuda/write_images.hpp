@@ -53,11 +53,15 @@ std::vector<image_source> images_in(const tensor& images);
 // stream, or the calling thread's if the program compiles the file of the kernels with nvcc's
 // --default-stream per-thread. May be captured into a CUDA graph. Any thread.
 //
-// Throws error(invalid_argument) naming the invalid argument: no images, more images than the known
-// capacity of `to`, memory that is known to be on another GPU than `on`, null data, a size or
-// number of channels out of range, a pitch less than a row, a crop that exceeds its image. Throws
-// error(unsupported) for other element types, and for images that shrink by more than 100 along an
-// axis. In these cases nothing is queued. Throws an error of CUDA if a kernel cannot be launched.
+// Throws error(invalid_argument) naming the invalid argument:
+// - no images, or more images than the known capacity of `to`
+// - memory that is known to be on another GPU than `on`; null data
+// - a size or number of channels out of range, a pitch less than a row, a crop that exceeds its
+//   image
+//
+// Throws error(unsupported) for other element types, and for images that shrink by more than 100
+// along an axis. In all these cases nothing is queued. Throws an error of CUDA if a kernel cannot
+// be launched.
 void write_images(std::span<const image_source> images, const image_batch& to, CUstream_st* on);
 
 // The same on a stream of any device.

@@ -53,9 +53,9 @@ struct files_options {
 //
 // The object is a small value that describes a listing. Each call of list, list_all or load_all
 // lists again. Directories are read by blocking calls, so call these functions on the CPU pool or
-// on an ordinary thread. They throw error naming a directory (also `root`) that cannot be read.
-// Unless `may_be_empty` is set, a listing without a file ends with error(invalid_argument) naming
-// root and pattern, because a wrong pattern is more likely than an empty data set.
+// on an ordinary thread. They throw error naming a directory (also `root`) that cannot be read. A
+// listing without a file ends with error(invalid_argument) naming root and pattern, unless
+// `may_be_empty` is set. A wrong pattern is more likely than an empty data set.
 class files {
  public:
   explicit files(std::string root, std::string_view pattern = {}, files_options options = {});

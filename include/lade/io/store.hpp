@@ -98,8 +98,8 @@ class store {
 // - The longest prefix of a name is used. A store that is mounted at the same prefix is replaced.
 // - A mount holds for the whole process. Mount before the runs that use the names.
 //
-// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL, if `prefix`
-// begins with "file://", because files need no store, and if `where` is null.
+// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL, or `where`
+// is null. Throws it also for a prefix that begins with "file://", because files need no store.
 void mount(std::string_view prefix, std::shared_ptr<const store> where);
 
 // The same, unless a store is mounted at exactly that prefix. Returns whether it mounted `where`.

@@ -45,9 +45,11 @@ chosen_crop choose_crop(int width, int height, const image_options& options, ran
 
 // Returns the size of a sample's image, upright; with `orient = false` the stored size. Reads the
 // header only; decodes no pixel. `field`, `max_pixels` and `orient` of the options are used. Any
-// thread. Throws errors that name the sample: invalid_data if the header is damaged, unsupported
-// for an unknown format, limit_exceeded for an image of more than max_pixels, invalid_argument for
-// a sample that has not been read.
+// thread. Throws errors that name the sample:
+// - invalid_data: a damaged header
+// - unsupported: an unknown format
+// - limit_exceeded: an image of more than max_pixels
+// - invalid_argument: a sample that has not been read
 image_size size_of_image(const sample& in, const image_options& options = {});
 
 // Convert a crop to f64 [10], for a field of a sample, and back without loss. Elements: width and

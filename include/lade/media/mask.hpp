@@ -78,10 +78,11 @@ class decode_mask final {
   // Decode the mask of a sample by a crop. `slot`: a contiguous tensor of the type of `spec` and
   // the size of the crop's result. Without a slot, the tensor is in memory of the run.
   //
-  // Throw errors that name the sample: invalid_data (damage, or a size that differs from the
-  // image's), unsupported (another kind of file, or more bits than the type holds), limit_exceeded
-  // (max_pixels), or invalid_argument (another slot, a sample that has not been read, an invalid
-  // crop).
+  // Throw errors that name the sample:
+  // - invalid_data: damage, or a size that differs from the image's
+  // - unsupported: another kind of file, or more bits than the type holds
+  // - limit_exceeded: max_pixels
+  // - invalid_argument: another slot, a sample that has not been read, an invalid crop
   void operator()(const sample& in, const tensor& slot, const chosen_crop& crop) const;
   tensor operator()(const sample& in, const chosen_crop& crop) const;
 

@@ -87,9 +87,9 @@ struct clip_statistics {
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class decode_clip {
  public:
-  // Throws as media::decode_clip does, error(invalid_argument) for `surfaces` that are not 1 to 16
-  // and for memory of another GPU, error(unsupported) for a colour other than RGB and BGR, and
-  // error if the GPU does not exist. A GPU without NVDEC is not an error: the CPU decodes.
+  // Throws as media::decode_clip does. Throws error(invalid_argument) for `surfaces` that are not 1
+  // to 16 and for memory of another GPU. Throws error(unsupported) for a colour other than RGB and
+  // BGR, and error if the GPU does not exist. A GPU without NVDEC is not an error: the CPU decodes.
   explicit decode_clip(const media::clip_options& options, const gpu_clip_options& how = {});
 
   std::string_view field() const noexcept;

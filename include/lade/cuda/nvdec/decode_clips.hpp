@@ -27,8 +27,8 @@ namespace lade::cuda {
 // of the videos are removed. The batch is complete when the stage delivers it. Its memory returns
 // to its resource after the work of the streams of wait_on().
 //
-// Each clip has its own random numbers, which depend on the position of the batch in the run and
-// the position of the sample in its batch.
+// Each clip has its own random numbers. They depend on the position of the batch in the run and of
+// the sample in its batch.
 //
 // Concurrency: the clips of a batch are decoded in parallel, twice as many as the GPU has engines
 // or the runtime has threads, whichever is more. By default, two batches are in flight.

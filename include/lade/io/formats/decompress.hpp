@@ -18,8 +18,8 @@ struct decompress_options {
 
   // Maximum window of a Zstandard frame in bytes: a power of two from 1 KiB to 2 GiB. The header of
   // a frame states its window; this memory is allocated before anything is decompressed. A smaller
-  // max_bytes lowers the limit, but not below 8 MiB, because levels up to 19 use windows up to 8
-  // MiB, also for short streams.
+  // max_bytes lowers the limit, but not below 8 MiB. Levels up to 19 use windows up to 8 MiB, also
+  // for short streams.
   std::size_t max_window_bytes = std::size_t{128} << 20;
 
   std::size_t chunk_bytes = std::size_t{1} << 20;  // size of each buffer, at least 1

@@ -74,9 +74,11 @@ namespace io {
 // arrays become text, their JSON. A null becomes no field. Empty lines are skipped. Files
 // compressed with gzip or Zstandard are recognized by their first bytes and decompressed.
 //
-// Throws error(invalid_data) naming the file, the line and the byte in the line for a line that is
-// not JSON or not an object, a name that occurs twice, text that is not UTF-8, an integer of more
-// than 64 bits, and a number that no double can hold.
+// Throws error(invalid_data) naming the file, the line and the byte in the line for
+//
+// - a line that is not JSON or not an object,
+// - a name that occurs twice, or text that is not UTF-8,
+// - an integer of more than 64 bits, or a number that no double can hold.
 inline constexpr detail::read_json_line read_json_line;
 
 }  // namespace io

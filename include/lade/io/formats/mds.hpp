@@ -79,8 +79,8 @@ class mds {
 
 // Reads directory/index.json. Throws error naming it if it is not an index of MDS. That includes an
 // index with a shard of 4 GiB, whose end offsets of 32 bits cannot reach. Throws error(unsupported)
-// naming the shard or the column for another format, for a compression other than zstd and gz, and
-// for encodings that are not listed above (such as pkl).
+// naming the shard or the column. Reasons: another format, a compression other than zstd and gz, or
+// an encoding not listed above (such as pkl).
 task<mds> open_mds(std::string directory);
 
 // A function for flat_map: yields the samples of a shard in order. A compressed shard is

@@ -27,8 +27,9 @@
 namespace lade::io {
 
 // Returns the array in the content of a .npy file. The tensor is a view of `file` if its elements
-// have this machine's byte order and are aligned, which they are if `file` is a whole file that has
-// been read. Otherwise it is a copy in memory of the calling stage. Any thread may call it.
+// have this machine's byte order and are aligned. They are aligned if `file` is a whole file that
+// has been read. Otherwise the tensor is a copy in memory of the calling stage. Any thread may call
+// it.
 //
 // `name`: the name of the file in errors. Throws error(invalid_data) or error(unsupported). Never
 // allocates more than the size of `file`.

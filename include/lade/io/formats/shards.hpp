@@ -29,7 +29,7 @@ class shards {
   static constexpr std::size_t max_shards = 10'000'000;
 
   // Throws error(invalid_argument) for braces that are unbalanced, nested or empty, or that hold
-  // neither a list nor a range, and error(limit_exceeded) for more than max_shards names.
+  // neither a list nor a range. Throws error(limit_exceeded) for more than max_shards names.
   explicit shards(std::string_view pattern);
 
   // Shards with any other names. Throws error(invalid_argument) if there are none, or one is empty.

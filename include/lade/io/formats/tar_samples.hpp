@@ -61,8 +61,8 @@ class tar_samples {
 
   // Returns a function that reads a listed sample: the ranges of its fields, merged where they are
   // close together. Any thread may call it. Keeps up to 64 archives open. The function throws
-  // error(invalid_argument) for a sample that is not listed, and error(invalid_data) if the size or
-  // the identity of an archive differs from its index.
+  // error(invalid_argument) for a sample that is not listed. It throws error(invalid_data) if the
+  // size or the identity of an archive differs from its index.
   detail::tar_sample_reader read() const;
 
  private:
@@ -77,14 +77,14 @@ class tar_samples {
   std::shared_ptr<detail::indexed_shards> shards_;
 };
 
-// Indexes shards, or loads their indexes (see load_or_index_tar). An index is up to date if it has
-// the same size and time of modification as a file, or the same size and strong entity tag as an
-// object. The index of an object without such a tag is not saved.
+// Indexes shards, or loads their indexes (see load_or_index_tar). The index of a file is up to date
+// if size and time of modification are equal; that of an object, if size and strong entity tag are.
+// The index of an object without such a tag is not saved.
 //
 // A shard that is replaced before one of its samples is read is an error, as far as it can be
 // detected. Throws as index_tar does. Throws error(invalid_data) for a shard with two samples of
-// one key, and error with the system's reason if index_directory is not a directory and cannot be
-// created.
+// one key. Throws error with the system's reason if index_directory is not a directory and cannot
+// be created.
 task<tar_samples> index_shards(shards which, const tar_samples_options& options = {});
 
 }  // namespace io

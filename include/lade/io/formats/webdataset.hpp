@@ -17,8 +17,8 @@ namespace lade {
 
 namespace io {
 
-// A sample without any of the wanted fields, without a field for its data, or without the field of
-// its label is error(invalid_data) naming the sample.
+// Throws error(invalid_data) naming the sample for a sample without any of the wanted fields,
+// without a field for its data, or without the field of its label.
 struct read_tar_options {
   // The fields to keep, separated by commas: "jpg,cls". If empty, all fields.
   std::string_view fields = {};
@@ -92,8 +92,8 @@ namespace io {
 // delivers the samples before the damage. options.tar.on_damage applies first.
 //
 // Throws error as tar_members and decompress do, naming the shard. Throws error(invalid_data) for a
-// sample in which a field occurs twice, or whose label is not an integer, and error(limit_exceeded)
-// for a sample of more than 4096 fields.
+// sample in which a field occurs twice, or whose label is not an integer. Throws
+// error(limit_exceeded) for a sample of more than 4096 fields.
 inline constinit const detail::read_tar read_tar;
 
 }  // namespace io

@@ -249,7 +249,7 @@ class client {
   // Returns an object or a part of it, in memory of the caller's pool. The status is 200 or 203,
   // 206 for a part, and 416 without a body for a part of an empty object; any other status is an
   // error. Throws error(invalid_data) if the server sends another range, or the whole object
-  // instead, and error(invalid_argument) for a range of no bytes or beyond the largest offset.
+  // instead. Throws error(invalid_argument) for a range of no bytes or beyond the largest offset.
   task<response> get(std::string url, byte_range range = {}) const;
 
   // The same without the body.
@@ -287,7 +287,7 @@ class client {
   // Opens an object for random access. Each read is a range request. Reads throw error(changed) if
   // the object is replaced after it was opened. A replacement is detected by the strong entity tag,
   // or else by the weak tag or the time of modification, and by the length. Throws
-  // error(unsupported) if the server does not state the length or does not support ranges, and
+  // error(unsupported) if the server does not state the length or does not support ranges. Throws
   // error(invalid_argument) if the request is not a GET or has a range.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;

@@ -61,11 +61,14 @@ struct packet_stream_options {
 // error(wrong_thread). Both must end before the demuxer. Tasks require a runtime, unless the file
 // is in memory.
 //
-// Errors name the file: error(unsupported) for an unknown container, error(invalid_argument) for
-// invalid options, error(stopped) if the caller is cancelled at any point, FFmpeg's error for
-// damage, and the errors of the reader. error(limit_exceeded): packets, or tables of MP4 and
-// QuickTime, list many times more than a file of its length can have, or an edit list has more than
-// 4,096 edits; see docs/guides/frame-accuracy.md.
+// Errors name the file:
+// - error(unsupported): an unknown container
+// - error(invalid_argument): invalid options
+// - error(stopped): the caller was cancelled, at any point
+// - error(limit_exceeded): packets, or tables of MP4 and QuickTime, list many times more than a
+//   file of its length can have; or an edit list has more than 4,096 edits. See
+//   docs/guides/frame-accuracy.md.
+// - FFmpeg's error for damage, and the errors of the reader
 //
 // Truncation. A file that ends earlier than its headers state is refused with error(invalid_data).
 // Containers: MP4, QuickTime, Matroska, WebM, AVI, WAV, CAF, FLAC and Ogg; others do not state
@@ -124,8 +127,8 @@ class demuxer {
   //   does not return that frame.
   // - All packets of a stream, if an edit list of MP4 or QuickTime shows several parts of it.
   //
-  // Throws error(invalid_argument) for a stream that the file does not have, or a window that ends
-  // before it begins, and error(unsupported) for a window of packets that have no times.
+  // Throws error(invalid_argument) for a stream that does not exist, or a window that ends before
+  // it begins. Throws error(unsupported) for a window of packets that have no times.
   task<packets> read(int stream, time_window window = {});
 
   // Yields the packets of a stream. The first call begins at the first packet of the file, and so

@@ -95,9 +95,9 @@ struct video_encode_options {
 // throws error(stopped) if the calling stage is cancelled.
 class video_encoder {
  public:
-  // Throws error(unsupported) if FFmpeg has no such encoder, error(invalid_argument) naming an
-  // option that the encoder does not have or cannot use, and FFmpeg's error if the encoder does not
-  // open.
+  // Throws error(unsupported) if FFmpeg has no such encoder. Throws error(invalid_argument) naming
+  // an option that the encoder does not have or cannot use, and FFmpeg's error if the encoder does
+  // not open.
   explicit video_encoder(const video_encode_options& options);
   video_encoder(video_encoder&&) noexcept;
   video_encoder& operator=(video_encoder&&) noexcept;
@@ -110,11 +110,12 @@ class video_encoder {
   // stream of RGB, the default matrix and range of its size. Matrix and range are converted;
   // primaries and transfer are not.
   //
-  // Throws error(invalid_argument) for another size, and for stated primaries or transfer that
-  // differ from the stream's (set `colour` to frame::colour()). Names with the same meaning, such
-  // as the transfers "bt709" and "smpte170m", are equal. Throws it also for a frame without a time,
-  // one at no multiple of the time base, one that is not after the previous frame, and any frame
-  // after finish().
+  // Throws error(invalid_argument) for
+  // - another size
+  // - primaries or transfer that differ from the stream's (set `colour` to frame::colour());
+  //   names with the same meaning, such as the transfers "bt709" and "smpte170m", are equal
+  // - a frame without a time, at no multiple of the time base, or not after the previous frame
+  // - any frame after finish()
   void send(const frame& next);
 
   // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` states, or a batch of
@@ -185,7 +186,7 @@ class audio_encoder {
 
   // Encodes a frame, which must begin at the end of the previous frame, within one unit of its time
   // base. Throws error(invalid_argument) for a gap, a step back in time, another sample rate or
-  // other channels, a frame without a time, and any frame after finish().
+  // other channels, and a frame without a time. Throws it also for any frame after finish().
   void send(const frame& next);
 
   // Encodes samples after the previous ones; the first is at 0. `samples`: f32 from -1 to 1, or

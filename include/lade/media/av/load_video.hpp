@@ -55,8 +55,8 @@ class loaded_video {
   std::uint64_t damaged_;
 };
 
-// Reads a path, or a URL whose store is mounted, and decodes the frames of a window of its best
-// video stream into one tensor, in memory of the caller's pool.
+// Reads a path, or a URL whose store is mounted. Decodes the frames of a window of its best video
+// stream into one tensor, in memory of the caller's pool.
 //
 //   auto video = co_await lade::media::load_video("cat.mp4", {.window = {.begin = 2, .end = 3}});
 //

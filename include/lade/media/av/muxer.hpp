@@ -81,7 +81,7 @@ class muxer {
 
   // Writes a packet. Its timestamps are in the time base of the added stream_info. Packets of a
   // stream must be in decoding order; packets of several streams are interleaved. Throws
-  // error(invalid_argument) for a packet without a time, or one that goes back in time, and
+  // error(invalid_argument) for a packet without a time, or one that goes back in time. Throws
   // error(unsupported) for a frame that only an edit list of MP4 can cut off.
   void write(int stream, const packet& next);
 

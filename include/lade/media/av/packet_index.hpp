@@ -145,8 +145,8 @@ struct video_options {
 };
 
 // Indexes a video stream of a file in memory. Of MP4 and QuickTime only the headers are read. Any
-// thread. Throws error(invalid_data) if the file has no video or the video has no frames,
-// error(invalid_argument) if the chosen stream is not a video, and as demuxer does.
+// thread. Throws error(invalid_data) if the file has no video or the video has no frames. Throws
+// error(invalid_argument) if the chosen stream is not a video. Otherwise throws as demuxer does.
 packet_index index_video(const buffer& file, std::string_view name,
                          const video_options& options = {});
 

@@ -42,7 +42,7 @@ struct resample_options {
 // equal formats, and returns it when done. Tensors are in memory of the calling stage.
 //
 // Throws error(invalid_argument) for invalid options, error(unsupported) for channels that FFmpeg
-// cannot mix, error(limit_exceeded) if one rate is more than 256 times the other, and
+// cannot mix, and error(limit_exceeded) if one rate is more than 256 times the other. Throws
 // error(stopped) if the calling stage is cancelled.
 class resampler {
  public:

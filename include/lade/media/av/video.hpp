@@ -91,8 +91,8 @@ class video {
 
   // Returns the frames with these numbers, in this order; a number may occur several times. Throws
   // error(invalid_argument) for a number that is not in [0, size()) or a frame that has not been
-  // fetched, error(invalid_data) naming the time if a frame cannot be decoded, and as `decoder`
-  // does.
+  // fetched. Throws error(invalid_data) naming the time if a frame cannot be decoded. Otherwise
+  // throws as `decoder` does.
   std::vector<frame> frames(std::span<const std::int64_t> numbers,
                             const decode_options& options = {},
                             selection_statistics* counted = nullptr) const;
