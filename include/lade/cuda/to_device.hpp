@@ -94,7 +94,7 @@ class to_device_stage {
 // The tensors keep their names. Labels become a tensor if a sample has one. The samples, with their
 // keys, text and other fields, stay in host memory and are delivered with the batch.
 //
-// A batch_into() directly before this stage writes its batches to pinned memory, from which the GPU
+// A batch_into() before this stage writes its batches to pinned memory, from which the GPU
 // copies. Other batches are staged: first copied to pinned memory.
 // transfer_statistics::staged_bytes counts them.
 //

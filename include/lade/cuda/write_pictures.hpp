@@ -71,7 +71,8 @@ struct yuv_picture {
 //   contracts floating-point operations. They differ from exact arithmetic by at most 2 of 255.
 // - The matrices are those of Rec. ITU-T H.273, 8.3. In limited range (BT.601-7, 2.5.3; BT.709-6,
 //   item 3.4), codes of more than 8 bits are 8-bit codes times a power of two. Codes above that
-//   of 255, which the standards reserve, count as 255. In full range, the highest code is 1.
+//   of 255, which the standards reserve, count as 255. In full range, the highest code stands for
+//   1.
 //
 // Stream order, lifetimes, threads and errors are those of write_images. Also throws
 // error(invalid_argument) for a null plane that the layout has, and error(unsupported) for

@@ -69,10 +69,10 @@ struct clip_statistics {
 // stream. For clip_layout::cthw, another kernel changes the layout of the whole clip, which needs
 // the memory of the clip twice.
 //
-// The CPU decodes videos that the GPU cannot decode to pinned memory of the runtime, from which
-// they are copied to the GPU. These are: codings and sizes that the GPU does not support, videos
-// that must be turned, damage, and files whose frames cannot be identified by their times.
-// `stats()` counts them.
+// Videos that the GPU cannot decode are decoded by the CPU, to pinned memory of the runtime, and
+// copied to the GPU. These are: codings and sizes that the GPU does not support, videos that must
+// be turned, damage, and files whose frames cannot be identified by their times. `stats()` counts
+// them.
 //
 // Pixels differ by at most one level from the CPU's. FFmpeg's decoder determines the coding of
 // colours: the CPU decodes the first key frame that a clip needs, for H.264, HEVC, VP9 and AV1 once

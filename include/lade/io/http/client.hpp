@@ -201,7 +201,7 @@ struct client_statistics {
   std::uint64_t requests = 0;  // attempts, redirects included
   std::uint64_t retries = 0;
   std::uint64_t failures = 0;  // requests whose last attempt failed
-  std::uint64_t bytes_in = 0;  // of bodies
+  std::uint64_t bytes_in = 0;  // bytes of bodies
   std::uint64_t bytes_out = 0;
   std::uint64_t connections = 0;  // opened connections
   std::uint64_t verified = 0;     // bodies whose checksum was verified
@@ -274,13 +274,15 @@ class client {
   // send the length of the object, and error(invalid_argument) if the request is not a GET.
   task<object_part> get_part(request what) const;  // object_part: <lade/io/store.hpp>
 
-  // Yields the body of a GET in chunks of at most `chunk_bytes`; less than 128 KiB is taken for
-  // 128 KiB. The connection is read at the pace of the consumer: libcurl buffers at most the bytes
-  // that the system has received. After an interruption, the stream continues with the rest of the
-  // entity, see above. Without a strong entity tag an interruption is an error, because the
-  // consumer has the previous bytes. If the checksum is wrong, the stream throws
-  // error(invalid_data) instead of ending. Uses HTTP/1.1. Throws error(invalid_argument) if the
-  // request is not a GET or has a range: `options` state where to begin.
+  // Yields the body of a GET in chunks of at most `chunk_bytes`, but not less than 128 KiB. The
+  // connection is read at the pace of the consumer: libcurl buffers at most the bytes that the
+  // system has received. Uses HTTP/1.1.
+  //
+  // After an interruption, the stream continues with the rest of the entity, see above. Without a
+  // strong entity tag an interruption is an error, because the consumer has the previous bytes. If
+  // the checksum is wrong, the stream throws error(invalid_data) instead of ending. Throws
+  // error(invalid_argument) if the request is not a GET or has a range, because `options` state
+  // where to begin.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
@@ -293,9 +295,9 @@ class client {
   task<std::shared_ptr<const byte_reader>> open(request what) const;
 
   // Adds "Authorization: Bearer TOKEN" to all requests to `host`, also to those over http, where
-  // anybody on the way can read it. Call it before the first request only. `token` is called before
-  // each attempt; after a 401 it is called once more, with true. It may send requests itself, by a
-  // reference to this client: a copy of the client in it would be a cycle that is never freed.
+  // others can read it. Call it before the first request only. `token` is called before each
+  // attempt; after a 401 it is called once more, with true. It may send requests by a reference to
+  // this client. It must not own a copy of the client, which would be a cycle that is never freed.
   //
   // `host`: "example.com" for all its ports; "example.com:443" or "[::1]:80" for one port, also if
   // the URL omits it. Without a scheme; case is ignored. Throws error(invalid_argument) for any

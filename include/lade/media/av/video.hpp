@@ -97,9 +97,9 @@ class video {
                             const decode_options& options = {},
                             selection_statistics* counted = nullptr) const;
 
-  // Calls `use` for each of these frames as it is decoded, in presentation order and once for each
-  // number. At most one frame is in memory. Throws error(stopped) between two packets when `stop`
-  // is requested.
+  // Calls `use` for each of these frames as it is decoded, in presentation order; once for each
+  // frame, even if `numbers` repeats it. At most one frame is in memory. Throws error(stopped)
+  // between two packets when `stop` is requested.
   void for_each_frame(std::span<const std::int64_t> numbers,
                       const std::function<void(std::int64_t number, const frame& decoded)>& use,
                       const decode_options& options = {}, selection_statistics* counted = nullptr,
