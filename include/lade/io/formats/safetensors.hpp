@@ -36,7 +36,7 @@ class safetensors_entry {
 
   const std::string& name() const noexcept { return name_; }
   const tensor_spec& spec() const noexcept { return spec_; }
-  std::uint64_t offset() const noexcept { return offset_; }  // position of the elements in the file
+  std::uint64_t offset() const noexcept { return offset_; }  // of the elements, in the file
 
  private:
   std::string name_;

@@ -33,11 +33,9 @@ class tar_member {
 
   const std::string& name() const noexcept { return name_; }  // the bytes in the archive
   const buffer& content() const noexcept { return content_; }
-  std::uint64_t offset() const noexcept {
-    return offset_;
-  }  // position of the content in the archive
-  time modified() const noexcept { return modified_; }   // clamped to 1678..2262
-  std::uint32_t mode() const noexcept { return mode_; }  // permission bits
+  std::uint64_t offset() const noexcept { return offset_; }  // of the content, in the archive
+  time modified() const noexcept { return modified_; }       // clamped to 1678..2262
+  std::uint32_t mode() const noexcept { return mode_; }      // permission bits
 
  private:
   std::string name_;

@@ -22,9 +22,7 @@ class tar_entry {
       : name_(std::move(name)), offset_(offset), bytes_(bytes) {}
 
   const std::string& name() const noexcept { return name_; }
-  std::uint64_t offset() const noexcept {
-    return offset_;
-  }  // position of the content in the archive
+  std::uint64_t offset() const noexcept { return offset_; }  // of the content, in the archive
   std::uint64_t bytes() const noexcept { return bytes_; }
 
   friend bool operator==(const tar_entry&, const tar_entry&) = default;

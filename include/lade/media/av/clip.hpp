@@ -34,7 +34,7 @@ enum class clip_position : std::uint8_t {
   centre,      // in the middle: for validation
   first,       // at the first frame
   spread,      // frames at the middles of equal parts of the whole video
-  spaced,  // several clips at equal distances, from the first frame to the last position that fits
+  spaced,      // several clips at equal distances, from the first frame to the last that fits
 };
 
 // The replacement of frames of a clip beyond the end of its video.
