@@ -1,4 +1,4 @@
-// Other layouts and element types of images in device memory. Not yet run on a GPU.
+// Conversion of images in device memory to other layouts and element types. Not yet run on a GPU.
 
 #pragma once
 
@@ -19,14 +19,13 @@ struct device_images {
   element_type type = element_type::u8;  // u8, f16, bf16 or f32
   pixel_layout layout = pixel_layout::hwc;
 
-  // What is known of the memory, so that work beyond it, or on another GPU, is refused.
-  std::int64_t bytes = -1;  // its size; -1: not known
-  int gpu = -1;             // the index of the device whose memory it is; -1: not known
+  // Known facts of the memory. Work that would exceed it, or is on another GPU, is refused.
+  std::int64_t bytes = -1;  // size; -1: unknown
+  int gpu = -1;             // index of its device; -1: unknown
 };
 
-// The images that a tensor holds: contiguous, in memory that a device reaches. They know its size
-// and its device. The tensor must outlive their use. Throws error(invalid_argument) for any other
-// tensor.
+// Returns the images of a contiguous tensor in memory that a device can access, with its size and
+// device. The tensor must outlive their use. Throws error(invalid_argument) for any other tensor.
 device_images device_images_in(const tensor& images, pixel_layout layout);
 
 // Each at least 1. Their product may exceed 2^31.
@@ -37,15 +36,15 @@ struct image_extents {
   std::int64_t channels = 3;
 };
 
-// Copies images from `from`, which is only read, to the layout and the element type of `to`. Values
-// stay what they are: 255 of u8 becomes 255.0. They are rounded to the nearest that the new type
-// has, ties to even. For u8 they are bounded to 0..255, and NaN becomes 0. For f16, values of 65520
-// and more become infinity. Elements of equal types are copied bit for bit.
+// Copies images from `from`, which is not modified, to the layout and the element type of `to`.
+// Values are preserved: 255 of u8 becomes 255.0. They are rounded to the nearest value of the new
+// type, ties to even. For u8 they are clamped to 0..255, and NaN becomes 0. For f16, values of
+// 65520 and more become infinity. Elements of equal types are copied bit for bit.
 //
 // The memory of `from` and `to` must not overlap. Stream order, lifetimes and threads are those of
-// write_images. Throws error(invalid_argument) naming what is null, not aligned, less than 1, too
-// large to address, larger than the memory is known to be, or known to be another GPU's than that
-// of `on`; and error(unsupported) for other element types.
+// write_images. Throws error(invalid_argument) naming an argument that is null, not aligned, less
+// than 1 or too large to address. Throws it also for memory that is known to be too small, or on
+// another GPU than `on`. Throws error(unsupported) for other element types.
 void change_layout(const device_images& from, const device_images& to, const image_extents& of,
                    CUstream_st* on);
 

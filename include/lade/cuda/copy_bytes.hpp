@@ -1,5 +1,5 @@
-// A copy between two places in device memory by a kernel: the yardstick of the other kernels. Not
-// yet run on a GPU.
+// A kernel that copies device memory: the reference for the speed of other kernels. Not yet run on
+// a GPU.
 
 #pragma once
 
@@ -11,11 +11,11 @@ namespace lade::cuda {
 
 class stream;
 
-// Copies `bytes` bytes, 16 with each thread if both addresses are multiples of 16, else one.
-// Programs copy with cudaMemcpyAsync; this tells which share of the memory's speed a kernel
-// reaches.
+// Copies `bytes` bytes: 16 per thread if both addresses are multiples of 16, otherwise one.
+// Programs should copy with cudaMemcpyAsync. This function measures the share of the memory
+// bandwidth that a kernel reaches.
 //
-// The two ranges must not overlap. Stream order, lifetimes and threads are those of write_images.
+// The ranges must not overlap. Stream order, lifetimes and threads are those of write_images.
 // Throws error(invalid_argument) for a null pointer, or 0 bytes.
 void copy_bytes(const void* from, void* to, std::size_t bytes, CUstream_st* on);
 

@@ -1,4 +1,4 @@
-// decode_jpegs: samples whose data are JPEG files become batches in device memory.
+// decode_jpegs: decodes batches of samples whose data are JPEG files into batches in device memory.
 
 #pragma once
 
@@ -19,7 +19,8 @@
 namespace lade::cuda {
 
 struct decode_jpegs_options {
-  // Samples that cannot be decoded: `fail` fails their batch, `skip` delivers it without them.
+  // Policy for samples that cannot be decoded: `fail` fails their batch, `skip` delivers it without
+  // them.
   lade::on_error on_error = lade::on_error::fail;
 };
 
@@ -28,29 +29,30 @@ struct decode_jpegs_statistics {
   std::vector<std::string> reasons = {};  // errors of the first 16, which name the samples
 };
 
-// A function of a map over batches of samples: decodes, crops, resizes and normalises on the GPU.
+// A function for a map over batches of samples: decodes, crops, resizes and normalises on the GPU.
 //
 //   lade::cuda::jpeg_decoder decoder(lade::cuda::device(0), decode_on_cpu);
 //   auto batches = files | lade::map(lade::io::read)
 //                | lade::batch(256)
 //                | lade::map(lade::cuda::decode_jpegs(decoder, {.width = 224, .height = 224}));
 //
-// A batch is one tensor, "data", of the kind `to`, whose `data`, `images` and `gpu` are not used;
-// labels become a tensor if a sample has one; keys and fields travel along in host memory. It is
-// complete when the stage gives it. Its memory returns to its resource behind the streams of
-// wait_on().
+// A batch has one tensor, "data", with the size and type of `to`, whose `data`, `images` and `gpu`
+// are not used. Labels become a tensor if a sample has one. Keys and fields stay in host memory.
+// The batch is complete when the stage delivers it. Its memory returns to its resource after the
+// work of the streams of wait_on().
 //
-// Two batches are decoded at a time if the map does not say otherwise. More than
-// jpeg_decoder_options::batches wait for each other.
+// By default, two batches are in flight. If the map sets more than jpeg_decoder_options::batches,
+// the excess waits.
 //
-// A sample that cannot be decoded fails its batch, with an error that names it, or is skipped:
+// A sample that cannot be decoded fails its batch, with an error that names the sample, or is
+// skipped:
 //
 //   lade::cuda::decode_jpegs decode(decoder, to, {}, {.on_error = lade::on_error::skip});
 //
 // - Tensors, labels and samples() then have the remaining samples, in order.
-// - A batch fails if all its samples have failed.
-// - stats() counts skipped samples. They are not among run.failures(), count to no error budget
-//   and are not retried: the policies of the stage and the run apply to whole batches.
+// - A batch fails if all its samples fail.
+// - stats() counts skipped samples. They are not in run.failures(), do not count to an error
+//   budget, and are not retried: the policies of the stage and the run apply to whole batches.
 // - A lost device always ends the run.
 //
 // Copies share the statistics.
@@ -60,18 +62,17 @@ class decode_jpegs {
  public:
   static constexpr unsigned default_concurrency = 2;
 
-  // The view of a sample's image of that size: random crops and flips, for instance. Called on
-  // threads of the runtime, several at a time for different batches. If it throws, the sample
-  // fails.
+  // Returns the view of a sample's image with that size, for example a random crop and flip. Called
+  // on threads of the runtime, concurrently for different batches. An exception fails the sample.
   using view_of = std::function<image_view(const sample& of, int width, int height)>;
 
-  // Without `views`, whole images are resized. Throws error: invalid_argument if `to` cannot work,
+  // Without `views`, whole images are resized. Throws error: invalid_argument for an invalid `to`,
   // unsupported for other element types, and errors of the device.
   decode_jpegs(jpeg_decoder decoder, const image_batch& to, view_of views = {},
                const decode_jpegs_options& options = {});
 
   // Throws error(invalid_argument) if a sample has not been read, if there are no samples, or if
-  // the decoder is planar; and what jpeg_decoder::decode() throws.
+  // the decoder is planar. Otherwise throws as jpeg_decoder::decode() does.
   task<device_batch> operator()(std::vector<sample> samples) const;
 
   decode_jpegs_statistics stats() const;

@@ -1,4 +1,4 @@
-// GPUs of the machine.
+// The GPUs of the machine.
 
 #pragma once
 
@@ -10,24 +10,24 @@
 
 namespace lade::cuda {
 
-// A GPU that CUDA can use, by its number. A value: it owns nothing.
+// A GPU that CUDA can use, identified by its index. A value: it owns nothing.
 //
-// Programs that contain this module start without a driver and without a GPU. There, count() is 0,
-// and only what needs a GPU throws.
+// Programs with this module start without a driver and without a GPU. Then count() is 0, and only
+// functions that need a GPU throw.
 //
 // Thread: any. Functions of this module leave the calling thread's current device as it was.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class device {
  public:
-  // Throws error naming the number and how many GPUs there are, or why none can be used.
+  // Throws error with the index and the number of GPUs, or with the reason why none can be used.
   explicit device(int index = 0);
 
   // The calling thread's current device.
   static device current();
 
-  // How many GPUs can be used; 0 without a driver. `why_none()` says then why: "cudaErrorNoDevice:
-  // no CUDA-capable device is detected".
+  // The number of GPUs that can be used; 0 without a driver. If it is 0, `why_none()` returns the
+  // reason: "cudaErrorNoDevice: no CUDA-capable device is detected".
   static int count() noexcept;
   static std::string why_none();
 
@@ -47,7 +47,7 @@ class device {
   };
   memory_state memory() const;
 
-  // The NUMA node that the GPU is attached to; nothing if the system does not tell.
+  // The NUMA node of the GPU; empty if the system does not report it.
   std::optional<unsigned> numa_node() const;
 
   // Blocks until all work on the device has finished. Throws error(wrong_thread) on a thread of a
@@ -60,8 +60,8 @@ class device {
   int index_;
 };
 
-// Makes a device the calling thread's current one, and the one before again when it is destroyed.
-// For code that calls CUDA itself. Throws error.
+// Makes a device the calling thread's current device. The destructor restores the previous one. For
+// code that calls CUDA directly. Throws error.
 class current_device {
  public:
   explicit current_device(device on);

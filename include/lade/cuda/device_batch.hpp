@@ -1,4 +1,4 @@
-// What a trainer on a GPU gets: a batch of samples whose tensors are in memory of the GPU.
+// Batches of samples whose tensors are in memory of a GPU, for trainers.
 
 #pragma once
 
@@ -26,13 +26,13 @@ namespace detail {
 class device_copies;
 struct fixed_tensors;
 
-// A tensor with a fixed address, and the tensor that is copied to it.
+// A tensor with a fixed address (`to`), and the tensor that is copied to it.
 struct placement {
   lade::tensor from;
   lade::tensor to;
 };
 
-// Those of a batch; none without tensors of fixed addresses.
+// The placements of a batch; empty without tensors of fixed addresses.
 struct placements {
   std::shared_ptr<fixed_tensors> in;
   std::vector<placement> copies;
@@ -40,30 +40,30 @@ struct placements {
 
 }  // namespace detail
 
-// A sample_batch on a GPU. The tensors may still be written when a program gets the batch: work
-// that reads them is ordered behind that by wait_on().
+// A sample_batch on a GPU. Its tensors may still be being written when a program receives the
+// batch. wait_on() orders the work that reads them after the writes.
 //
 //   for (auto& batch : runtime.run(batches)) {
 //     batch.wait_on(trainer);                  // orders the stream; this thread does not wait
 //     step<<<..., trainer.handle()>>>(batch.tensor().data<float>(), ...);
 //   }
 //
-// Copies share the tensors. When the last copy is destroyed, the memory returns to its pool behind
-// the work that the streams of wait_on() have by then. These streams must exist until then, and
-// the copies must not be destroyed in a callback of CUDA.
+// Lifetime: copies share the tensors. When the last copy is destroyed, the memory returns to its
+// pool after the work that is queued by then on the streams of wait_on(). These streams must exist
+// until then. A copy must not be destroyed in a callback of CUDA.
 //
-// Thread: any, several at a time.
+// Thread: any, concurrently.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class device_batch {
  public:
-  // For stages that make such batches. `blocks`: the memory of the tensors and labels. `ready`: an
-  // event behind the work that writes them. Throws error(invalid_argument)
+  // For stages that create such batches. `blocks`: the memory of the tensors and labels. `ready`:
+  // an event after the work that writes them. Throws error(invalid_argument)
   // - if there is no tensor, or two have the same name,
-  // - if a tensor has no part for each sample in its first dimension,
-  // - if `labels` is not i64 [samples.size()] in one piece,
-  // - if a tensor, the labels or a block is not in memory of the event's device. Managed memory is
-  //   that of every device.
+  // - if the first dimension of a tensor is not the number of samples,
+  // - if `labels` is not contiguous i64 [samples.size()],
+  // - if a tensor, the labels or a block is not in memory of the event's device. Managed memory
+  //   is memory of every device.
   device_batch(std::vector<named_tensor> tensors, std::vector<sample> samples,
                std::optional<lade::tensor> labels, std::vector<device_block> blocks, event ready);
 
@@ -73,13 +73,13 @@ class device_batch {
   const lade::tensor& tensor() const noexcept;
   std::span<const named_tensor> tensors() const noexcept;
 
-  // The tensor of that name. `find` returns null if there is none; `[]` throws
-  // error(invalid_argument) that names the tensors that exist.
+  // Returns the tensor of that name. If there is none, `find` returns null, and `[]` throws
+  // error(invalid_argument) naming the existing tensors.
   const lade::tensor* find(std::string_view name) const noexcept;
   const lade::tensor& operator[](std::string_view name) const;
 
-  // The labels as i64 [size()], sample::no_label (-1) for a sample without one. Throws
-  // error(invalid_argument) if no sample has a label.
+  // The labels as i64 [size()], with sample::no_label (-1) for a sample without one. `labels`
+  // throws error(invalid_argument) if no sample has a label.
   bool has_labels() const noexcept;
   const lade::tensor& labels() const;
 
@@ -88,24 +88,24 @@ class device_batch {
 
   device on() const noexcept;
 
-  // `co_await batch.ready()` resumes when the tensors have been written. wait_on() is cheaper, and
-  // the only way with to_device_options::into, whose tensors are written by wait_on() itself.
+  // `co_await batch.ready()` resumes when the tensors have been written. wait_on() is cheaper. With
+  // to_device_options::into, only wait_on() works, because it writes the tensors itself.
   const event& ready() const noexcept;
 
-  // Work that is queued on the stream from now on finds the tensors written. Throws error. With
-  // stream::per_thread_default, call record_on() behind the work, on the same thread.
+  // Orders the stream: work that is queued on it from now on sees the written tensors. Throws
+  // error. With stream::per_thread_default, call record_on() after that work, on the same thread.
   //
-  // With to_device_options::into, the first call copies the batch to the fixed tensors, behind the
-  // work of all streams that use the batch in them; later calls copy nothing. The batch is valid
-  // until another one is copied there. From then on, the call throws error(invalid_argument).
+  // With to_device_options::into, the first call copies the batch to the fixed tensors, after the
+  // work of all streams that use the previous batch there. Later calls copy nothing. The batch is
+  // valid until another one is copied there; then the call throws error(invalid_argument).
   void wait_on(const stream& user) const;
 
-  // Work that is queued on the stream from now on does not use the tensors. Without this call the
-  // memory returns behind all work that is queued when the last copy is destroyed. Also for a
-  // stream of which wait_on() was not called. Throws error.
+  // Declares that work which is queued on the stream from now on does not use the tensors. Without
+  // this call, the memory returns after all work that is queued when the last copy is destroyed.
+  // Valid also for a stream without wait_on(). Throws error.
   void record_on(const stream& user) const;
 
-  // The size of the tensors and of the samples' fields in memory.
+  // The size in bytes of the tensors and of the samples' fields in memory.
   std::size_t content_bytes() const;
 
  private:

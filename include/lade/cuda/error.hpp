@@ -9,12 +9,13 @@
 namespace lade::cuda {
 
 // The category of error codes of the CUDA runtime. A message is "cudaErrorMemoryAllocation: out of
-// memory". `error_code(cudaErrorMemoryAllocation, cuda::category())` compares with `code()` of what
-// functions of this module throw.
+// memory". To test for an error of this module, compare its code() with
+// `error_code(cudaErrorMemoryAllocation, cuda::category())`.
 //
-// After a sticky error, such as an illegal address in a kernel or a failure of the hardware, every
-// later call fails alike until the process ends. Its codes equal `lade::condition::device_lost`, so
-// that the run ends whatever its stages say of failures and retries.
+// After a sticky error, every later call fails with it until the process ends. Such errors are an
+// illegal address in a kernel, or a failure of the hardware. Their codes equal
+// `lade::condition::device_lost`. Then the run ends, regardless of the policies of its stages for
+// failures and retries.
 const std::error_category& category() noexcept;
 
 }  // namespace lade::cuda

@@ -17,17 +17,17 @@ namespace lade::cuda {
 class stream;
 
 struct event_options {
-  bool timing = false;  // records times, for since()
+  bool timing = false;  // whether times are recorded, for since()
 };
 
-// A point in a stream, which the GPU passes when all work before it has finished. Copies refer to
-// the same event. An event that was never recorded has been passed.
+// A point in a stream. The GPU passes it when all work before it has finished. Copies refer to the
+// same event. An event that was never recorded counts as passed.
 //
-// To await an event takes no thread and no spinning. The driver calls back on a side stream, and
-// the coroutine resumes on the threads of its runtime. Since the driver calls nobody back after a
-// failure of the device, a timer asks as well, every 10 to 100 ms while anything is awaited.
+// Awaiting an event blocks and spins no thread. The driver calls back on a side stream, and the
+// coroutine resumes on the threads of its runtime. After a failure of the device, the driver calls
+// no callbacks. So while anything is awaited, a timer also queries the events every 10 to 100 ms.
 //
-// Thread: any, several at a time.
+// Thread: any, concurrently.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class event {
@@ -37,26 +37,26 @@ class event {
   // Throws error.
   explicit event(device on, const event_options& options = {});
 
-  // Moves the event to the end of what is queued on the stream now. Throws error.
+  // Moves the event to the end of the work that is queued on the stream now. Throws error.
   void record(const stream& behind) const;
 
-  // Whether it has been passed. Throws error if the device has failed.
+  // Whether the event has been passed. Throws error if the device has failed.
   bool is_complete() const;
 
-  // Blocks until it has been passed. Throws error if the device has failed, and error(wrong_thread)
-  // on a thread of a runtime: await the event there.
+  // Blocks until the event has been passed. Throws error if the device has failed, and
+  // error(wrong_thread) on a thread of a runtime: await the event there.
   void synchronize() const;
 
   // `co_await event` resumes when the event has been passed. Throws error if the device has failed,
-  // error(stopped) when the awaiting coroutine is asked to stop, and error(no_runtime) outside of a
-  // runtime. The work on the GPU goes on after a stop: memory that it uses must live.
+  // error(stopped) if the caller is cancelled, and error(no_runtime) outside of a runtime. A stop
+  // does not end the work on the GPU: memory that it uses must stay valid.
   awaiter operator co_await() const;
 
-  // The same, but a stop does not end the wait: for memory that the GPU uses until then.
+  // The same, but a stop does not end the wait: for memory that the GPU uses until the event.
   awaiter uninterruptible() const;
 
-  // The time between two recorded events that have been passed. Both must have `timing`. Throws
-  // error. Resolution: about half a microsecond.
+  // The time between two recorded events that have been passed, both with `timing`. Resolution:
+  // about half a microsecond. Throws error.
   std::chrono::duration<float, std::milli> since(const event& earlier) const;
 
   CUevent_st* handle() const noexcept;

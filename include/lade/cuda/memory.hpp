@@ -1,4 +1,4 @@
-// Memory for GPUs: pinned memory of the host, managed memory, and memory of a GPU in stream order.
+// Memory for GPUs: pinned host memory, managed memory, and memory of a GPU in stream order.
 
 #pragma once
 
@@ -26,45 +26,47 @@
 namespace lade::cuda {
 
 struct pinned_memory_options {
-  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();  // of pinned memory
+  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();  // limit of pinned memory
   std::optional<device> near = {};  // the GPU whose NUMA node holds the memory
 
-  // Bytes that the constructor pins, and that stay pinned: at most limit_bytes.
+  // Bytes that the constructor pins and that stay pinned; at most limit_bytes.
   std::size_t reserve_bytes = 0;
 };
 
-// Pinned memory of the host: all GPUs read and write it directly, and copies from it overlap with
+// Pinned memory of the host. All GPUs read and write it directly, and copies from it overlap with
 // other work.
 //
-// Regions: memory is pinned in regions of 32 MiB, or larger for a larger allocation, when no region
-// has room. A region stays pinned until the resource is destroyed, or until a new region would
-// exceed the limit.
+// Regions: if no region has capacity, another region of 32 MiB is pinned, or a larger one for a
+// larger allocation. Regions stay pinned until the resource is destroyed. If a new region would
+// exceed the limit, free regions are unpinned first, except those of reserve_bytes.
 //
 // Fallback: an allocation consists of ordinary pages
 // - if the driver refuses to pin,
 // - at the limit,
-// - on a reactor thread if no region has room, because pinning blocks for tens of milliseconds.
-// Copies from ordinary pages are correct, but slower. A kernel that accesses them ends the
-// process's use of the GPU, although where() returns the same device, and DLPack passes it on.
-// stats() counts such allocations; refusal() returns the reason.
+// - on a reactor thread without capacity in a region, because pinning blocks for tens of
+//   milliseconds.
 //
-// to_device() uses pinned memory without being given any. A pinned_memory for a whole runtime also
-// serves reactor threads, which read files into it, so reserve as much as the runtime may use:
+// Copies from ordinary pages are correct, but slower. where() returns the same device for ordinary
+// pages, and DLPack exports it. But a kernel that accesses them makes the GPU unusable for the
+// process. stats() counts such allocations; refusal() returns the reason.
+//
+// to_device() uses pinned memory by default. A pinned_memory for a whole runtime also serves
+// reactor threads, which read files into it. So reserve as much as the runtime may use:
 //
 //   auto pinned = std::make_shared<lade::cuda::pinned_memory>(
 //       lade::cuda::pinned_memory_options{.reserve_bytes = 4ull << 30});
 //   lade::runtime runtime({.memory_bytes = 4ull << 30, .memory = pinned.get()});
 //
-// Thread: any, several at a time, except a callback of CUDA. Blocks only while no region has room.
+// Thread: any, concurrently, except a callback of CUDA. Blocking: only if no region has capacity.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class pinned_memory final : public memory_resource {
  public:
   struct statistics {
-    std::size_t pinned_bytes;             // of all regions
-    std::size_t fallback_bytes;           // of allocations that are not pinned
-    std::uint64_t fallbacks;              // allocations that were not pinned, since the beginning
-    std::uint64_t fallbacks_on_reactors;  // of these, because a reactor must not pin
+    std::size_t pinned_bytes;             // size of all regions
+    std::size_t fallback_bytes;           // size of allocations that are not pinned
+    std::uint64_t fallbacks;              // number of allocations that were not pinned
+    std::uint64_t fallbacks_on_reactors;  // of these, on reactor threads, which must not pin
   };
 
   // Blocks while reserve_bytes are pinned. Throws error(invalid_argument) if they exceed
@@ -80,7 +82,7 @@ class pinned_memory final : public memory_resource {
 
   statistics stats() const;
 
-  // Why an allocation was not pinned, for the first such allocation; empty if all were.
+  // The reason of the first allocation that was not pinned; empty if all were pinned.
   std::string refusal() const;
 
  private:
@@ -92,7 +94,15 @@ class pinned_memory final : public memory_resource {
   struct pinning;
   using lock = std::unique_lock<std::mutex>;
 
-  // With the mutex held. Those that take the lock unlock it while they pin, unpin or wait.
+  // Called with mutex_ held. Functions with a `held` parameter unlock it while they pin, unpin or
+  // wait.
+  //
+  // How threads cooperate. An allocation takes memory of a region (take). If no region has
+  // capacity, it waits if other threads pin regions that suffice for it too (wait_for_others);
+  // otherwise it pins a region itself, without the lock (add_region, pinning). Then it tries again.
+  // No wake-up is lost, because a thread decides to wait with the mutex held. changed_ is also
+  // notified with the mutex held: after each region that was pinned or refused, and after each
+  // deallocation.
   std::byte* allocate_pinned(std::size_t bytes, std::size_t alignment, lock& held);
   std::byte* take(std::size_t bytes, std::size_t alignment);
   bool must_not_pin();
@@ -116,25 +126,27 @@ class pinned_memory final : public memory_resource {
   std::condition_variable changed_;
   lade::detail::range_allocator ranges_;
   std::map<std::byte*, region> regions_;
-  std::map<void*, std::size_t> fallbacks_;  // allocations that are not pinned
-  std::size_t coming_bytes_ = 0;            // of regions that threads are pinning
-  std::size_t awaited_bytes_ = 0;           // of allocations that these regions are for
+  std::map<void*, std::size_t> fallbacks_;  // sizes of allocations that are not pinned
+  std::size_t coming_bytes_ = 0;            // size of the regions that threads are pinning
+  std::size_t awaited_bytes_ = 0;           // size of the allocations that need these regions
   std::string refusal_;
   statistics statistics_{};
 };
 
 namespace detail {
 
-// Addresses that are aligned to more than CUDA aligns what it allocates. Thread: any.
+// Addresses with a larger alignment than that of CUDA's allocations. Thread: any.
 class aligned_addresses {
  public:
-  // How many bytes to allocate. Throws error(not_enough_memory) where nothing has so many.
+  // Returns the bytes to allocate. Throws error(not_enough_memory) if `bytes` exceeds PTRDIFF_MAX.
   static std::size_t all_bytes(std::size_t bytes, std::size_t alignment);
 
-  // An address in an allocation of that many bytes, the extra ones included. Throws std::bad_alloc.
+  // Returns an aligned address in an allocation of that many bytes, the extra bytes included.
+  // Throws std::bad_alloc.
   void* align(void* memory, std::size_t bytes, std::size_t alignment);
 
-  // The allocation of such an address, and its bytes. Others are returned as they are.
+  // Returns the allocation of such an address, and its size. Other addresses are returned
+  // unchanged.
   std::pair<void*, std::size_t> take(void* aligned, std::size_t bytes,
                                      std::size_t alignment) noexcept;
 
@@ -151,19 +163,19 @@ class aligned_addresses {
 
 }  // namespace detail
 
-// Memory that the CPU and GPUs access at the same addresses, and that the driver moves between them
-// (cudaMallocManaged). Use it on machines whose CPU and GPU share their memory: nothing moves
-// there, and a trainer reads batches where batch_into() wrote them.
+// Memory that the CPU and GPUs access at the same addresses. The driver moves it between them
+// (cudaMallocManaged). Use it on machines whose CPU and GPU share their memory: there nothing is
+// moved, and a trainer reads batches where batch_into() wrote them.
 //
 //   auto managed = std::make_shared<lade::cuda::managed_memory>(lade::cuda::device(0));
 //   auto batches = samples | lade::batch_into(writer, {.size = 256, .memory = managed.get()});
 //
 // Lifetime: a batch must live until the GPU has finished reading it.
 //
-// Blocking: allocate() may block, and deallocate() waits for the GPU. Give the resource to stages,
-// which keep their memory in a pool, not to a whole runtime, whose reactors must not block.
+// Blocking: allocate() may block, and deallocate() waits for the GPU. Use the resource for stages,
+// which keep their memory in a pool, not for a whole runtime, whose reactors must not block.
 //
-// Thread: any, several at a time, except a callback of CUDA.
+// Thread: any, concurrently, except a callback of CUDA.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class managed_memory final : public memory_resource {
@@ -187,24 +199,24 @@ class managed_memory final : public memory_resource {
   std::atomic<std::size_t> used_bytes_ = 0;
 };
 
-// Memory of one GPU, allocated and freed in stream order: allocate() returns at once, and the
-// memory may be used by work that is queued on that stream afterwards. Derive from it to use the
-// caching allocator of a framework.
+// Memory of one GPU, allocated and freed in stream order: allocate() returns at once, and work that
+// is queued on that stream afterwards may use the memory. Derive from it to use the caching
+// allocator of a framework.
 //
-// The functions of memory_resource, which have no stream, wait for the GPU when they allocate. When
+// The functions of memory_resource have no stream. When they allocate, they wait for the GPU. When
 // they free, the GPU must have finished with the memory.
 //
-// Thread: any, several at a time, except a callback of CUDA.
+// Thread: any, concurrently, except a callback of CUDA.
 class device_resource : public memory_resource {
  public:
   explicit device_resource(device on) : on_(on), own_(on) {}
 
-  // `order`: a stream of this device. The alignment is at least 256 bytes. Throws error, also if
-  // the class of the program returns null.
+  // Allocates in the order of the stream `order`, a stream of this device. The alignment is at
+  // least 256 bytes. Throws error, also if the derived class returns null.
   void* allocate(std::size_t bytes, const stream& order);
 
-  // Frees the memory when `order` has passed the work that is queued now. It may be another stream
-  // than the one that allocated. `bytes`: as it was allocated.
+  // Frees the memory after the work that is queued on `order` now. `order` may be another stream
+  // than that of the allocation. `bytes`: as it was allocated.
   void deallocate(void* memory, std::size_t bytes, const stream& order) noexcept {
     do_deallocate(memory, bytes, order);
   }
@@ -225,8 +237,8 @@ class device_resource : public memory_resource {
 };
 
 struct device_memory_options {
-  // How many bytes the pool keeps when a stream or event is waited for. Not given: what the process
-  // has chosen for the pool before, else all.
+  // Bytes that the pool keeps when a stream or event is waited for. If not set: the value that the
+  // process has set for the pool, otherwise all bytes.
   std::optional<std::uint64_t> keep_bytes = {};
 };
 
@@ -253,30 +265,30 @@ class device_memory final : public device_resource {
 };
 
 // A share in memory of a GPU. The memory returns to its resource when the last copy is destroyed,
-// behind the work of all streams that use it. No thread waits for that.
+// after the work of all streams that use it. No thread waits for that.
 //
-// A stream that use_on() names must exist until the last copy is destroyed. Thread: any, except a
+// A stream passed to use_on() must exist until the last copy is destroyed. Thread: any, except a
 // callback of CUDA.
 class device_block {
  public:
   // Allocates on the stream `home`, where the memory may be used at once and is freed. Shares the
-  // ownership of the resource if a std::shared_ptr owns it; otherwise it must outlive all blocks.
-  // Throws error.
+  // ownership of the resource if a std::shared_ptr owns it; otherwise the resource must outlive all
+  // blocks. Throws error; error(invalid_argument) for stream::per_thread_default.
   device_block(device_resource& from, std::size_t bytes, const stream& home);
 
   std::span<std::byte> bytes() const noexcept;
   const stream& home() const noexcept;
 
-  // A buffer over part of it, which shares the ownership.
+  // Returns a buffer for a part of the memory, which shares the ownership.
   buffer slice(std::size_t offset, std::size_t bytes) const;
 
-  // The stream's work uses the memory, also work that is queued later. Of
-  // stream::per_thread_default, only what is queued now: call it, or record_on(), again behind
-  // later work. Throws error.
+  // Declares that work of the stream uses the memory, including work that is queued later. For
+  // stream::per_thread_default, only work that is queued now: call use_on() or record_on() again
+  // after later work. Throws error.
   void use_on(const stream& user) const;
 
-  // The stream's work that is queued later does not use the memory: it returns to its resource as
-  // soon as the stream has passed this point. Throws error.
+  // Declares that work which is queued later on the stream does not use the memory. It can return
+  // to its resource when the stream has passed this point. Throws error.
   void record_on(const stream& user) const;
 
  private:

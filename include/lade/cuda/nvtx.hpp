@@ -16,16 +16,16 @@ namespace lade::cuda {
 
 struct nvtx_api;
 
-// Marks what a run does in the timelines of Nsight Systems and other profilers that read NVTX: a
-// range for every stage, and one for every call of a stage's function, named "decode_image a.jpg".
-// The ranges are in the domain "lade".
+// Marks the activity of a run in the timelines of Nsight Systems and other profilers that read
+// NVTX. There is a range for every stage, and one for every call of a stage's function, named
+// "decode_image a.jpg". The ranges are in the domain "lade".
 //
 //   lade::cuda::nvtx_hooks ranges;
 //   auto batches = runtime.run(pipeline, {.hooks = &ranges});
 //
 // Without a profiler, a range costs a few calls through null pointers, and no lock.
 //
-// Thread: any, several at a time. Must outlive the runs.
+// Thread: any, concurrently. Must outlive the runs.
 //
 // Not yet run under a profiler: tested over functions that a test replaces.
 class nvtx_hooks final : public run_hooks {

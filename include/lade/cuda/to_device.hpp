@@ -20,26 +20,27 @@
 namespace lade::cuda {
 
 struct to_device_options {
-  int device = 0;  // the number of the GPU
+  int device = 0;  // index of the GPU
 
-  // How many batches are copied ahead of the next stage: 1 to 1,048,576. It does not bound the
-  // memory of the GPU alone: see to_device().
+  // Number of batches that are copied ahead of the next stage: 1 to 1,048,576. For the memory of
+  // the GPU, see to_device().
   unsigned buffers = 2;
 
-  // Tensors of fixed addresses on the GPU, for CUDA graphs: a tensor of a batch, or its labels
-  // under the name "labels", are copied to the tensor of the same name. See to_device().
+  // Tensors with fixed addresses on the GPU, for CUDA graphs. A tensor of a batch is copied to the
+  // tensor with its name; labels have the name "labels". See to_device().
   std::span<const named_tensor> into = {};
 
-  // Where memory of the GPU comes from; null: the default pool of the device (device_memory).
-  // Lifetime: see memory_resource.hpp.
+  // The resource of GPU memory; null: the default pool of the device (device_memory). Lifetime: see
+  // memory_resource.hpp.
   device_resource* memory = nullptr;
 
-  // Where batch_into() before this stage writes batches, and where batches in pageable memory are
-  // staged; null: pinned memory that the runtime keeps, of at most a quarter and 32 MiB more than
-  // its budget. Its where() must be cuda_host or cuda_managed. Lifetime: see memory_resource.hpp.
+  // The resource of host memory, into which a preceding batch_into() writes batches, and in which
+  // batches in pageable memory are staged. Null: pinned memory of the runtime, at most 1.25 times
+  // its budget plus 32 MiB. Its where() must be cuda_host or cuda_managed. Lifetime: see
+  // memory_resource.hpp.
   memory_resource* host_memory = nullptr;
 
-  std::string_view name = {};  // in statistics and errors; "to_device" if not given
+  std::string_view name = {};  // in statistics and errors; "to_device" if empty
 };
 
 namespace detail {
@@ -51,11 +52,11 @@ class to_device_settings {
   const to_device_options& options() const noexcept { return options_; }
   const std::string& name() const noexcept { return name_; }
 
-  // The tensor of that name in `into`; null if there is none.
+  // Returns the tensor of that name in `into`; null if there is none.
   const tensor* find_fixed(const std::string& name) const noexcept;
   std::span<const named_tensor> into() const noexcept { return into_; }
 
-  // What is in the tensors of `into`; null if there are none.
+  // The contents of the tensors of `into`; null if there are none.
   const std::shared_ptr<fixed_tensors>& fixed() const noexcept { return fixed_; }
 
  private:
@@ -63,7 +64,7 @@ class to_device_settings {
   void require_into(const named_tensor& each) const;
 
   to_device_options options_;
-  std::shared_ptr<memory_resource> memory_, host_memory_;  // those of the options
+  std::shared_ptr<memory_resource> memory_, host_memory_;  // owners of the resources of the options
   std::string name_;
   std::vector<named_tensor> into_;
   std::shared_ptr<fixed_tensors> fixed_;
@@ -82,56 +83,54 @@ class to_device_stage {
   lade::detail::shared_const<detail::to_device_settings> settings_;
 };
 
-// Copies sample batches to a GPU, on a stream of the stage. The copies overlap with the stages
-// before it and with the GPU's work. A batch is passed on as soon as its copies are queued; see
-// device_batch for how other streams wait for it.
+// Copies sample batches to a GPU, on a stream of the stage. The copies overlap with the previous
+// stages and with the GPU's work. A batch is delivered as soon as its copies are queued; see
+// device_batch for how other streams wait for them.
 //
 //   auto batches = samples
 //                | lade::batch_into(writer, {.size = 256})
 //                | lade::cuda::to_device({.device = 0, .buffers = 2});
 //
-// The tensors keep their names. Labels become a tensor, if a sample has one. The samples with their
-// keys, text and other fields travel along in host memory.
+// The tensors keep their names. Labels become a tensor if a sample has one. The samples, with their
+// keys, text and other fields, stay in host memory and are delivered with the batch.
 //
-// A batch_into() before this stage writes its batches to pinned memory, and the GPU copies them
-// from there. Other batches are staged: copied to pinned memory first. They are counted in
-// transfer_statistics::staged_bytes.
+// A batch_into() before this stage writes its batches to pinned memory, from which the GPU
+// copies. Other batches are staged: first copied to pinned memory.
+// transfer_statistics::staged_bytes counts them.
 //
-// Memory of the GPU: where this is the last stage of a run, `buffers` + run_options::ready + 1
-// batches lie there at most: those of the stage, those that are ready, and the one in the loop.
-// Batches that the program keeps, and those of stages behind this one, add to them.
+// Memory of the GPU: if this is the last stage of a run, it holds at most `buffers` +
+// run_options::ready + 1 batches: those of the stage, the ready ones, and the one in the loop.
+// Batches that the program keeps, and those of later stages, are additional.
 //
-// Host memory is kept until the copies from it have finished, also if the run is stopped or fails.
-// The end of the run does not wait for that; the end of the runtime does.
+// Host memory is kept until the copies from it have finished, even if the run is stopped or fails.
+// The end of the run does not wait for the copies; the end of the runtime does.
 //
 // With `into`, the tensors of all batches are the given ones. The first wait_on() of a batch queues
-// a copy to them, on the stream that it orders, so that each step finds its batch at the same
-// addresses:
-// - A batch is valid until another one is copied there; from then on its wait_on() throws
+// a copy to them on its stream, so each step finds its batch at the same addresses:
+// - A batch is valid until another one is copied there. Then its wait_on() throws
 //   error(invalid_argument). Samples and ready() stay valid.
-// - The copy waits for the work that is queued by then on the streams of the batch before.
-// - Each batch must fit: the same type and shape, except that it may have fewer samples. It must
-//   have a tensor for each given one. A shorter batch leaves the rest of the fixed tensors as it
-//   was.
-// - The tensors must not overlap. A run throws error(invalid_argument) that names them while a run
-//   or a batch of another stage uses their memory. Let one run of a stage at a time use its
-//   batches. to_host() refuses them: it copies several batches at a time.
+// - The copy waits for the work that is queued at that time on the streams of the previous batch.
+// - Each batch must fit: the same type and shape, except that it may have fewer samples, and a
+//   tensor for each given one. A shorter batch leaves the rest of the fixed tensors unchanged.
+// - The tensors must not overlap. A run throws error(invalid_argument) naming them while a run or
+//   a batch of another stage uses their memory. Only one run of a stage at a time may use its
+//   batches. to_host() refuses them, because it copies several batches at a time.
 //
-// Throws error(invalid_argument) that names the option that cannot work. A run fails if there is no
-// such GPU. A failure of the GPU ends the run, whatever its `on_error` is.
+// Throws error(invalid_argument) naming an invalid option. A run fails if the GPU does not exist. A
+// failure of the GPU ends the run, regardless of `on_error`.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 inline to_device_stage to_device(const to_device_options& options = {}) {
   return to_device_stage(options);
 }
 
-// The copies between host and GPUs of all runs of a runtime.
+// Counts of the copies between host and GPUs, for all runs of a runtime.
 struct transfer_statistics {
   std::uint64_t batches = 0;
-  std::uint64_t bytes = 0;         // that were copied
+  std::uint64_t bytes = 0;         // copied bytes
   std::uint64_t staged_bytes = 0;  // of these, copied from pageable memory to pinned memory first
-  std::size_t pinned_bytes = 0;    // that the runtime keeps pinned
-  std::size_t fallback_bytes = 0;  // that could not be pinned
+  std::size_t pinned_bytes = 0;    // pinned memory of the runtime
+  std::size_t fallback_bytes = 0;  // memory that could not be pinned
 };
 
 transfer_statistics transfers_of(runtime& where);

@@ -1,4 +1,4 @@
-// The files of a directory tree, found while the first of them are already being read.
+// Listings of directory trees and of stores, as sources of samples.
 
 #pragma once
 
@@ -16,63 +16,64 @@ namespace lade::io {
 
 struct files_options {
   bool ignore_case = false;   // of the pattern: "*.jpg" matches A.JPG
-  bool may_be_empty = false;  // a listing without a file is no error
+  bool may_be_empty = false;  // whether a listing without a file is allowed
 
-  // States tell files apart by their sizes too, not only by their paths below the root. Asks the
-  // file system for each file when it is listed for a run; a listing of a store has the sizes.
-  // Nothing else is compared: a file or object that is replaced by another one of equal size is
-  // not noticed, also where a store says its entity tag. Copies of a data set, in another bucket
-  // or on a disk, have other tags, and the same states.
+  // Whether checkpoints compare the sizes of files, and not only their paths below the root. Costs
+  // a stat() of each file in a directory; a listing of a store has the sizes. Nothing else is
+  // compared. A file or object that is replaced by one of equal size is not detected, also if a
+  // store returns its entity tag. So a checkpoint is valid for a copy of the data set in another
+  // bucket or on a disk, where the tags differ.
   bool compare_sizes = false;
 
-  // Where to add what is wrong with directories below `root` that cannot be read, or whose paths
-  // are too long, as "list a/b: Permission denied". A listing leaves them out then; if null, it
-  // throws. Must outlive the listings, of which one at a time may run.
+  // Collects errors of directories below `root` that cannot be read, or whose paths are too long,
+  // as "list a/b: Permission denied". The listing skips these directories. If null, it throws
+  // instead. Must outlive the listings; one listing at a time may use it.
   std::vector<std::string>* unreadable = nullptr;
 };
 
-// The regular files below `root` whose paths relative to it match a pattern (see glob), as samples
-// without data whose keys are their paths:
+// A listing of the regular files below `root` whose paths relative to `root` match a pattern (see
+// glob). The samples have no data; their keys are the paths of the files:
 //
 //   lade::io::files("train", "**/*.{jpg,jpeg,png}")
 //
-// Without a pattern, a root with wildcards is split (see split_pattern), and one without is listed
-// as a whole: `files("s3://bucket/train/**/*.jpg")`.
+// If `pattern` is empty, wildcards in `root` are the pattern (see split_pattern), as in
+// `files("s3://bucket/train/**/*.jpg")`. A root without wildcards is listed as a whole.
 //
-// They come in the order of the bytes of their paths, whatever the file system. Symbolic links
-// are followed, except back to a directory that they are in; one that leads nowhere is listed, so
-// that reading it says so. Names that begin with a dot are skipped unless the pattern asks for
-// them. Directories that cannot match are not opened.
+// Order: by the bytes of the paths, on every file system. Symbolic links are followed, except to a
+// directory that contains the link. A broken link is listed; reading it reports the error. Names
+// that begin with a dot are skipped unless the pattern names the dot. Directories that cannot match
+// are not opened.
 //
-// The root may be a URL of a store that lists objects, "s3://bucket/train" (see store.hpp), in
-// whose order they come. The samples have fields then: "size" in bytes, and "etag" if the store
-// says one.
+// Stores. The root may be a URL of a store that lists objects, "s3://bucket/train" (see store.hpp).
+// The order is that of the store. The samples have the fields "size", in bytes, and "etag", if the
+// store returns one.
 //
-// pipeline::size() of from(files) is known only to a run: the listing is read as far as it is
-// needed. from(files.list_all()) reads it at once, and knows its size.
+// Size. The listing is read incrementally, so pipeline::size() of from(files) is known only during
+// a run. from(files.list_all()) reads the listing at once and knows its size.
 //
-// A small value that describes a listing; each call of list or list_all lists anew. Both read
-// directories with blocking calls, so they belong on the CPU pool or an ordinary thread. Both
-// throw error, naming the directory, when one (also `root`) cannot be read, and
-// error(invalid_argument), naming root and pattern, at the end of a listing without a file: a
-// pattern is more often wrong than a data set empty. `may_be_empty` allows it.
+// The object is a small value that describes a listing. Each call of list, list_all or load_all
+// lists again. Directories are read by blocking calls, so call these functions on the CPU pool or
+// on an ordinary thread. They throw error naming a directory (also `root`) that cannot be read. A
+// listing without a file ends with error(invalid_argument) naming root and pattern, unless
+// `may_be_empty` is set. A wrong pattern is more likely than an empty data set.
 class files {
  public:
   explicit files(std::string root, std::string_view pattern = {}, files_options options = {});
 
   const std::string& root() const noexcept { return root_; }
 
-  // One after the other. Reads a directory when the one before is exhausted; of a store, a page of
-  // its listing.
+  // Yields the files one by one. Reads a directory when the directory before is exhausted. Of a
+  // store, reads the listing page by page.
   async_generator<sample> list() const;
 
-  // All of them. `list_all` throws error(unsupported) for a root that is a URL, which has to be
-  // waited for.
+  // Return all files. `list_all` cannot wait for a store: throws error(unsupported) if the root is
+  // a URL. `load_all` lists both.
   std::vector<sample> list_all() const;
   task<std::vector<sample>> load_all() const;
 
-  // What tells a listed file from others, for states. Throws error(invalid_argument) for a sample
-  // whose key is not below the root or does not match the pattern.
+  // Returns the identity of a listed file, which checkpoints compare. Throws
+  // error(invalid_argument) for a sample whose key is not below the root or does not match the
+  // pattern.
   std::string identity_of(const sample& file) const;
 
  private:
@@ -89,7 +90,7 @@ class files {
   static task<std::vector<std::string>> load_class_names(files what);
   std::vector<sample> list_all(bool labelled) const;
   void require_directory() const;
-  std::vector<std::string> directories() const;  // in the root
+  std::vector<std::string> directories() const;  // names of those in the root
 
   std::string root_;
   std::string pattern_text_;
@@ -99,27 +100,28 @@ class files {
   std::vector<std::string>* unreadable_;
 };
 
-// The same, for data sets with one directory for each class: the label of a sample is the index
-// of the directory in `root` that it is in, among the sorted names of these directories, also those
-// without a file that matches; those that begin with a dot do not count. A store has no empty
-// directories. Files beside the directories have no label.
+// The same for data sets with one directory per class. The label of a file is the index of its
+// directory among the sorted names of all directories in `root`. Directories without a matching
+// file count; directories whose names begin with a dot do not. Files directly in `root` have no
+// label. A store has no empty directories.
 class labelled_files {
  public:
   explicit labelled_files(std::string root, std::string_view pattern = {},
                           files_options options = {})
       : files_(std::move(root), pattern, options) {}
 
-  // The names of the directories in `root`, sorted: what labels mean. `class_names` throws as
-  // list_all of `files` does.
+  // Return the sorted names of the directories in `root`; a label is an index into them.
+  // `class_names` throws as list_all of `files` does.
   std::vector<std::string> class_names() const;
   task<std::vector<std::string>> load_class_names() const;
 
-  // Of a store, `list` lists all objects before the first, since all directories must be known.
+  // As of `files`. Of a store, `list` reads the whole listing before the first sample, because
+  // labels require the names of all directories.
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
   task<std::vector<sample>> load_all() const;
 
-  // As of `files`, and the label: a new directory may change the labels of all files.
+  // As of `files`, with the label: a new directory may change the labels of all files.
   std::string identity_of(const sample& file) const;
 
  private:

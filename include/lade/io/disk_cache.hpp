@@ -61,10 +61,10 @@ struct disk_cache_options {
 // read starts over.
 //
 // Capacity. Within an epoch (run_options::epoch) nothing is evicted: blocks beyond the capacity are
-// read from the store. When a run of a later epoch starts, blocks that were not used in the last
-// epoch are evicted, the least recently used first, until the refused blocks would fit. Programs
-// without epochs call begin_epoch(). The first process that opens the directory also evicts blocks
-// that were not used in the last two epochs.
+// read from the store. When a run of a later epoch starts, blocks that the last epoch did not use
+// are evicted. The least recently used blocks are evicted first, until the refused blocks would
+// fit. Programs without epochs call begin_epoch(). The first process that opens the directory also
+// evicts blocks that were not used in the last two epochs.
 //
 // Failures. If the disk is full or not writable, objects are read from the store; stats() and
 // failure() report it, and writes resume some seconds later. If the path of a block is not a
@@ -76,8 +76,8 @@ struct disk_cache_options {
 class disk_cache final : public store {
  public:
   // Blocks while it reads the directory. Requires no runtime. Throws error for a directory that
-  // cannot be created or read or belongs to another user, and error(invalid_argument) if `of` is
-  // null, and for an option out of range, which it names.
+  // cannot be created or read, or that belongs to another user. Throws error(invalid_argument) if
+  // `of` is null, and naming an option that is out of range.
   disk_cache(std::shared_ptr<const store> of, const disk_cache_options& options);
 
   const std::string& directory() const noexcept;
@@ -105,8 +105,8 @@ class disk_cache final : public store {
   std::shared_ptr<state> state_;
 };
 
-// Mounts a disk cache at `prefix`, in front of the store that is mounted there. Throws what
-// disk_cache and find_store throw, and error(invalid_argument) if that store is a cache in the same
+// Mounts a disk cache at `prefix`, in front of the store that is mounted there. Throws as
+// disk_cache and find_store do, and error(invalid_argument) if that store is a cache in the same
 // directory.
 std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
                                                    const disk_cache_options& options);

@@ -82,15 +82,15 @@ struct read_options {
   io::page_cache page_cache = io::page_cache::automatic;
 };
 
-// Information of a file, a directory, or an object behind a URL.
+// Information about a file, a directory, or an object behind a URL.
 struct file_info {
   enum class kind : std::uint8_t { regular, directory, other };
 
   kind type = kind::regular;
   std::uint64_t size_bytes = 0;
 
-  // Time of the last modification. Of an object behind a URL always the epoch, 1970-01-01 00:00
-  // UTC, also if the server states a time.
+  // Time of the last modification. For an object behind a URL it is always the epoch, 1970-01-01
+  // 00:00 UTC, even if the server sends a time.
   std::chrono::sys_time<std::chrono::nanoseconds> modified;
 };
 
@@ -104,15 +104,15 @@ class file final : public byte_reader {
   const std::string& path() const noexcept { return path_; }
   const std::string& name() const noexcept override { return path_; }
 
-  // Returns the information that the file system has now (fstat). Of an object behind a URL: its
-  // size when it was opened, and no time of modification. Throws error if the call fails.
+  // Returns the current information of the file system (fstat). For an object behind a URL, returns
+  // its size when it was opened, and no time of modification. Throws error if the call fails.
   file_info info() const;
   std::uint64_t size() const override { return info().size_bytes; }
 
   // Fills `into` with the bytes from `offset` on. Returns their number, which is smaller than
   // into.size() only at the end of the file. Any number of reads may be in flight; the file and the
-  // memory must outlive them. Throws error(invalid_argument) naming the file and the offset for an
-  // offset of more than 2^63 - 1 - into.size(), such as a negative number that was converted.
+  // memory must outlive them. Throws error(invalid_argument) naming the file and the offset if
+  // `offset` exceeds 2^63 - 1 - into.size(), as a converted negative number does.
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override;
   task<buffer> read_at(std::uint64_t offset, std::size_t bytes) const override;
 
@@ -135,36 +135,36 @@ class file final : public byte_reader {
 };
 
 // Opens a file for reading. `path`: a path or a URL. If the process has no free descriptor, waits
-// until lade closes a file. If all holders of descriptors wait for another one, throws the error of
-// the system. So a program that keeps more files open than its limit waits forever: read and close
-// files in the stage that opens them.
+// until lade closes a file. Throws the error of the system if every holder of a descriptor waits
+// for another one. A program that keeps more files open than its limit waits forever, so read and
+// close files in the stage that opens them.
 task<file> open(std::string path);
 
-// The same, but returns nullopt if there is no such file. Throws for any other failure.
+// The same, but returns nullopt if the file does not exist. Throws for any other failure.
 task<std::optional<file>> try_open(std::string path);
 
 // The same for code that reads from any byte_reader, such as the parser of an archive.
 task<std::shared_ptr<const byte_reader>> open_reader(std::string path);
 
-// Yields the bytes of a file in order; see lade::stream. The first next() opens the file, and
-// throws what open throws. A pipe requires an offset of 0.
+// Yields the bytes of a file in order; see lade::stream. The first next() opens the file and throws
+// as `open` does. A pipe requires an offset of 0.
 async_generator<buffer> stream(std::string path, stream_options options = {});
 
-// Returns the information of a file or directory. An object behind a URL is opened for its size.
+// Returns the information about a file or directory. Opens an object behind a URL for its size.
 task<file_info> stat(std::string path);
 
 // Returns the content of a whole file, or of an object behind a URL, in memory of the caller's pool
 // (see allocate).
 //
-// Size. The size of the file when it is opened is the size of the memory. If the file grows during
-// the read, the new bytes are not read; if it shrinks, the buffer is shorter. Files without a size
-// (of /proc, pipes) are read to their end.
+// Size. The memory has the size of the file when it is opened. If the file grows during the read,
+// the new bytes are not read; if it shrinks, the buffer is shorter. Files without a size (of /proc,
+// pipes) are read to their end.
 //
-// Memory. A file is closed while the read waits for memory, and opened again after it. If the file
-// has grown in each of three waits, its memory exceeds the limit.
+// Memory. While the read waits for memory, the file is closed; afterwards it is opened again. If
+// the file has grown during each of three waits, its memory exceeds the limit.
 //
-// Descriptors. These reads use at most half of the descriptors that the process may open; further
-// reads wait. Pipes stay open while they wait for memory: at most another quarter of the
+// Descriptors. Whole-file reads use at most half of the descriptors that the process may open;
+// further reads wait. Pipes stay open while they wait for memory: at most another quarter of the
 // descriptors. The memory of further pipes exceeds the limit.
 task<buffer> read_file(std::string path, read_options options = {});
 
@@ -173,7 +173,7 @@ task<buffer> read_file(std::string path, read_options options = {});
 // The type of io::read.
 class detail::read {
  public:
-  // The concurrency of a stage without one: with fewer reads in flight, disks are idle.
+  // The concurrency of a stage that sets none: with fewer reads in flight, disks are idle.
   static constexpr unsigned default_concurrency = 64;
 
   constexpr explicit read(io::read_options options = {}) noexcept : options_(options) {}
@@ -188,7 +188,7 @@ class detail::read {
 
 namespace io {
 
-// Returns the sample with the content of the file, or object, that is named by its key:
+// Returns the sample with the content of the file or object that its key names:
 //
 //   lade::from(lade::io::files("train", "**/*.jpg")) | lade::map(lade::io::read)
 //   lade::map(lade::io::read.with({.page_cache = lade::io::page_cache::bypass}))

@@ -1,4 +1,4 @@
-// Patterns for paths, as shells have them.
+// Glob patterns for paths.
 
 #pragma once
 
@@ -10,27 +10,27 @@
 
 namespace lade::io {
 
-// A pattern that whole relative paths match or not:
+// A pattern for relative paths. A path must match as a whole:
 //
 //   *       any bytes of a name          [a-z]    one byte of a set; [!a-z] any other
 //   ?       any one byte                 {a,b}    a or b, which may be patterns
 //   **      as a whole component: any number of directories, also none
 //   \x      the character x itself
 //
-// As in a shell, names that begin with a dot are matched only by a component that does so too.
-// Components are separated by '/'. A pattern is immutable; any thread may use it.
+// Components are separated by '/'. As in a shell, a name that begins with a dot is matched only by
+// a component that begins with a dot. A pattern is immutable; any thread may use it.
 class glob {
  public:
   class position;
 
-  // Throws error(invalid_argument) that says what is wrong with the pattern. `ignore_case` makes
-  // the letters A-Z and a-z equal.
+  // `ignore_case`: the letters A-Z and a-z are equal. Throws error(invalid_argument) naming the
+  // fault of the pattern, also for more than 1000 alternatives or 63 components.
   explicit glob(std::string_view pattern, bool ignore_case = false);
 
   bool matches(std::string_view path) const;
 
-  // For walks, which match a name at a time: where the pattern stands at the root, and in the
-  // directory `name` of a directory that it has come to.
+  // For walks over a tree, which match one name at a time. `start` returns the position at the
+  // root, `enter` the position at `name` in `directory`.
   position start() const;
   position enter(const position& directory, std::string_view name) const;
 
@@ -55,10 +55,10 @@ class glob {
   std::vector<alternative> alternatives_;
 };
 
-// How much of a pattern the names so far have matched.
+// The state of a match after the first names of a path.
 class glob::position {
  public:
-  // Whether the names so far are a match, and whether they and some more can be one.
+  // `matched`: whether these names match. `may_match_below`: whether a path below them may match.
   bool matched() const noexcept { return matched_; }
   bool may_match_below() const noexcept { return may_match_below_; }
 
@@ -67,20 +67,24 @@ class glob::position {
 
   position(const glob& pattern, std::vector<std::uint64_t> reached);
 
-  std::vector<std::uint64_t> reached_;  // of each alternative: bit i for the first i components
+  std::vector<std::uint64_t> reached_;  // by alternative; bit i: the first i components match
   bool matched_ = false;
   bool may_match_below_ = false;
 };
 
-// Where a path with wildcards begins, and the rest.
+// A path with wildcards: the root, which has none, and the pattern below it.
 struct rooted_pattern {
   std::string root;
   std::string pattern;
 };
 
-// Splits "train/[0-9]*/**/*.jpg" behind the last directory before a wildcard, one of * ? [ { \,
-// into "train" and "[0-9]*/**/*.jpg"; "*.jpg" into "." and itself. What has no wildcard is a root,
-// with the pattern "**". In a URL, scheme and host are no pattern.
+// Splits a path at its first wildcard, one of * ? [ { \, behind the last directory before it:
+//
+//   "train/[0-9]*/**/*.jpg"    "train" and "[0-9]*/**/*.jpg"
+//   "*.jpg"                    "." and "*.jpg"
+//   "train"                    "train" and "**", because there is no wildcard
+//
+// The scheme and the host of a URL are never part of the pattern.
 rooted_pattern split_pattern(std::string path);
 
 }  // namespace lade::io

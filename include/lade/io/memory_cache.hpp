@@ -28,8 +28,9 @@ struct memory_cache_options {
 //   lade::io::mount_memory_cache("s3://bucket/labels/", {.max_bytes = 256 << 20});
 //
 // Capacity. Within an epoch (run_options::epoch) nothing is evicted: objects beyond the capacity
-// are read from the store. When a run of a later epoch starts, objects that were not used in the
-// last epoch are evicted, the least recently used first, until the refused objects would fit.
+// are read from the store. When a run of a later epoch starts, objects that the last epoch did not
+// use are evicted. The least recently used objects are evicted first, until the refused objects
+// would fit.
 //
 // Fetches. Objects must not be replaced under the same URL: cached objects are used without a
 // request. Concurrent reads of an object share one fetch. If it takes longer than 20 seconds, the
@@ -43,7 +44,7 @@ struct memory_cache_options {
 // Any thread may use it. All functions but stats() and begin_epoch() require a runtime.
 class memory_cache final : public store {
  public:
-  // Throws error(invalid_argument) if `of` is null, and for an option out of range, which it names.
+  // Throws error(invalid_argument) if `of` is null, and naming an option that is out of range.
   memory_cache(std::shared_ptr<const store> of, const memory_cache_options& options = {});
 
   cache_statistics stats() const;
@@ -65,8 +66,8 @@ class memory_cache final : public store {
   std::shared_ptr<state> state_;
 };
 
-// Mounts a memory cache at `prefix`, in front of the store that is mounted there. Throws what
-// memory_cache and find_store throw.
+// Mounts a memory cache at `prefix`, in front of the store that is mounted there. Throws as
+// memory_cache and find_store do.
 std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
                                                        const memory_cache_options& options = {});
 

@@ -1,4 +1,4 @@
-// Several ranges of one object: neighbours are merged into one read, and reads run in parallel.
+// Parallel reads of several ranges of one object. Neighbouring ranges are merged into one read.
 
 #pragma once
 
@@ -21,36 +21,40 @@ struct object_range {
 };
 
 struct ranges_options {
-  std::uint64_t gap_bytes = std::uint64_t{64} << 10;  // the most that is read in vain between two
-  std::uint64_t most_bytes = std::uint64_t{8} << 20;  // of a merged read
+  std::uint64_t gap_bytes = std::uint64_t{64} << 10;  // largest unused gap in a merged read
+  std::uint64_t most_bytes = std::uint64_t{8} << 20;  // largest merged read
   unsigned concurrency = 8;                           // reads in flight; 1 or more
 };
 
-// The bytes of the ranges, in their order, which may be any. Ranges that overlap or have at most
-// `gap_bytes` between them are read at once, as long as that is not more than `most_bytes`; their
-// buffers are views of the same memory, which is the caller's pool's. A range of more than
-// `most_bytes` is a read of its own.
+// Returns the bytes of the ranges, in the order of `ranges`, which may be any. Ranges that overlap,
+// or are at most `gap_bytes` apart, are merged into one read of at most `most_bytes`. Their buffers
+// are views of the same memory. A range of more than `most_bytes` is a separate read. The memory is
+// from the caller's pool.
 //
-// Throws error(invalid_data) for a range that is not inside of the object, before anything is
-// allocated, and error(invalid_argument) for a concurrency of 0.
+// Throws error(invalid_data) for a range that exceeds the object, before anything is allocated, and
+// error(invalid_argument) for a concurrency of 0.
 task<std::vector<buffer>> read_ranges(std::shared_ptr<const byte_reader> from,
                                       std::vector<object_range> ranges,
                                       ranges_options options = {});
 
 struct parts_options {
-  std::size_t part_bytes = std::size_t{8} << 20;  // of each read but the last; 1 or more
+  std::size_t part_bytes = std::size_t{8} << 20;  // size of all reads but the last; 1 to 2^30
   unsigned concurrency = 8;                       // reads in flight; 1 or more
 };
 
-// Fills `into`, which must outlive the task, with the bytes from `offset` on, by several reads at a
-// time. Throws error(invalid_data) if the object ends before.
+// Fills `into` with the bytes from `offset` on, by parallel reads. `into` must outlive the task.
+// Throws error(invalid_data) if the object ends before, and error(invalid_argument) naming the
+// option for a value out of range.
 task<> read_in_parts(std::shared_ptr<const byte_reader> from, std::span<std::byte> into,
                      std::uint64_t offset, parts_options options = {});
 
-// The bytes of an object from `offset` on, in buffers in memory of the caller's pool that end at
-// multiples of `part_bytes` of the object. Reads one part, then two at a time, and so on up to
-// `concurrency`: while the last parts are consumed none are read, so that no more than
-// `concurrency` of them need memory.
+// Yields the bytes of an object from `offset` on. The buffers end at multiples of `part_bytes` of
+// the object; their memory is from the caller's pool.
+//
+// Parts are read in groups: first one part, then two in parallel, then four, up to `concurrency`. A
+// group is read only when the last part of the group before has been consumed. So at most
+// `concurrency` parts need memory. Throws as read_in_parts does, and error(invalid_data) for an
+// offset beyond the end.
 async_generator<buffer> stream_in_parts(std::shared_ptr<const byte_reader> from,
                                         std::uint64_t offset = 0, parts_options options = {});
 
@@ -61,10 +65,10 @@ namespace lade::detail {
 // A read that covers several ranges.
 struct merged_range {
   io::object_range all;
-  std::vector<std::size_t> parts;  // numbers of the ranges in it
+  std::vector<std::size_t> parts;  // indices of the ranges in it
 };
 
-// The reads that cover ranges, ordered by offset.
+// Returns the reads that cover the ranges, ordered by offset.
 std::vector<merged_range> merge_ranges(std::span<const io::object_range> ranges,
                                        const io::ranges_options& options);
 

@@ -61,21 +61,21 @@ class store {
   // Returns the content of an object, in memory of the caller's pool.
   virtual task<buffer> read(std::string url) const = 0;
 
-  // Opens an object for random access. If there is no such object: returns null if `may_be_absent`,
-  // otherwise throws.
+  // Opens an object for random access. If the object does not exist, returns null if
+  // `may_be_absent`, and throws otherwise.
   virtual task<std::shared_ptr<const byte_reader>> open(std::string url,
                                                         bool may_be_absent) const = 0;
 
   // Yields the content of an object in chunks.
   virtual async_generator<buffer> stream(std::string url, stream_options options) const = 0;
 
-  // Returns the `bytes` bytes of an object from `offset` on, or fewer at its end; none if `offset`
-  // is the end or beyond, with the length and the tag of the object. `bytes` is at least 1. If the
-  // server has no ranges, and `offset` is 0, returns the whole object. `etag`: a strong tag that
-  // the object must have, or empty. Throws error(changed) if the object has another tag or none,
-  // and only then: caches drop an object for which it is thrown.
+  // Returns up to `bytes` bytes of an object from `offset` on; `bytes` is at least 1. Returns fewer
+  // at the end of the object, and none at or beyond the end, always with the length and the tag of
+  // the object. If the server has no ranges and `offset` is 0, returns the whole object. `etag`: a
+  // strong tag that the object must have, or empty. Throws error(changed) if the object has another
+  // tag or none, and in no other case, because caches drop an object for which it is thrown.
   //
-  // Caches read by this function. The default opens the object for each part.
+  // Caches call this function. The default opens the object for each part.
   virtual task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                                       std::string etag) const;
 
@@ -83,11 +83,11 @@ class store {
   // default throws error(unsupported): the store has no listings.
   virtual async_generator<object_info> list(std::string prefix) const;
 
-  // Returns the part of an object's identity that is not in its URL: the endpoint of an S3 store.
-  // Two stores with the same identity must have the same objects at the same URLs. The default is
-  // empty, which is right if URLs are complete, as on the web. A disk cache identifies objects by
-  // URL and identity, and calls this once. A store that forwards to another store must return the
-  // identity of that store.
+  // Returns the part of an object's identity that is not in its URL, such as the endpoint of an S3
+  // store. Two stores with the same identity must have the same objects at the same URLs. The
+  // default is empty, which is right if URLs are complete, as on the web. A disk cache identifies
+  // objects by URL and identity, and calls this function once. A store that forwards to another
+  // store must return the identity of that store.
   virtual task<std::string> identity() const;
 };
 
@@ -98,8 +98,8 @@ class store {
 // - The longest prefix of a name is used. A store that is mounted at the same prefix is replaced.
 // - A mount holds for the whole process. Mount before the runs that use the names.
 //
-// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL, if it is
-// one of "file://", which are read without a store, and if `where` is null.
+// Any thread. Throws error(invalid_argument) if `prefix` is not the beginning of a URL, or `where`
+// is null. Throws it also for a prefix that begins with "file://", because files need no store.
 void mount(std::string_view prefix, std::shared_ptr<const store> where);
 
 // The same, unless a store is mounted at exactly that prefix. Returns whether it mounted `where`.
@@ -113,9 +113,9 @@ void unmount(std::string_view prefix);
 // error(unsupported) for a URL without a mounted store.
 std::shared_ptr<const store> find_store(std::string_view name);
 
-// Returns the path of a name: of a URL of the scheme "file" (RFC 8089), its path; otherwise the
-// name. Throws error(invalid_argument) for a URL of another host, and for a path with a zero byte,
-// where the system would end the path.
+// Returns the path of a name. For a URL of the scheme "file" (RFC 8089) that is the path of the
+// URL; any other name is returned as it is. Throws error(invalid_argument) for a URL of another
+// host, and for a path with a zero byte, where the system would end the path.
 std::string local_path(std::string name);
 
 }  // namespace lade::io

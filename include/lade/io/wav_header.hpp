@@ -1,5 +1,5 @@
-// The header of WAV files, and the conversion of their samples, for parsers of files of both kinds:
-// arrays (lade/io/formats/wav.hpp, which names the sources of the format) and media.
+// The header of WAV files and the conversion of their samples. Parsers of arrays
+// (lade/io/formats/wav.hpp, which cites the format) and of media share it.
 
 #pragma once
 
@@ -13,29 +13,29 @@
 
 namespace lade::io {
 
-// How samples are stored: unsigned of 8 bits, signed of 16 to 32, floats.
+// The type of stored samples: unsigned 8 bits, signed 16 to 32 bits, or floats.
 enum class wav_encoding : std::uint8_t { u8, i16, i24, i32, f32, f64 };
 
-// What the header of a WAV file says.
+// The contents of the header of a WAV file.
 struct wav_info {
   wav_encoding encoding = wav_encoding::i16;
   std::uint16_t channels = 0;
   std::uint32_t sample_rate = 0;   // frames per second
   std::uint64_t frames = 0;        // samples of each channel
-  std::uint64_t data_offset = 0;   // where the first frame is in the file
-  std::uint32_t channel_mask = 0;  // speakers, as WAVEFORMATEXTENSIBLE has them; 0 if not stated
+  std::uint64_t data_offset = 0;   // position of the first frame in the file
+  std::uint32_t channel_mask = 0;  // speakers, as in WAVEFORMATEXTENSIBLE; 0 if unknown
 
   double seconds() const noexcept { return static_cast<double>(frames) / sample_rate; }
 };
 
-// Walks over the chunks of a file, of which it sees one part after the other:
+// Parses the chunks of a file part by part; the caller reads the parts:
 //
 //   wav_header header(size, name);
 //   while (header.wants()) header.take(bytes from header.offset() on);
 //   header.info()
 class wav_header {
  public:
-  // How many bytes are enough for each part, or all to the end if those are fewer.
+  // Sufficient size of a part in bytes. The last part of a file may be shorter.
   static constexpr std::size_t part_bytes = 128;
 
   wav_header(std::uint64_t size, std::string_view name) noexcept : size_(size), name_(name) {}
@@ -43,8 +43,8 @@ class wav_header {
   bool wants() const noexcept { return !data_found_; }
   std::uint64_t offset() const noexcept { return offset_; }
 
-  // Takes as many chunks as `part` has headers of. Throws error(invalid_data) or
-  // error(unsupported).
+  // Parses the chunks whose headers are in `part`, the bytes from offset() on. Throws
+  // error(invalid_data) or error(unsupported).
   void take(std::span<const std::byte> part);
 
   const wav_info& info() const noexcept { return info_; }
@@ -60,18 +60,19 @@ class wav_header {
 
   std::uint64_t size_;
   std::string_view name_;
-  std::uint64_t offset_ = 0;  // of the next chunk
+  std::uint64_t offset_ = 0;  // position of the next chunk in the file
   bool is_wide_ = false;      // RF64 or BW64
   bool is_streamed_ = false;
   bool format_found_ = false;
   bool data_found_ = false;
-  std::optional<std::uint64_t> wide_bytes_;  // of the data, in RF64
+  std::optional<std::uint64_t> wide_bytes_;  // size of the data in RF64
   wav_info info_;
 };
 
 std::size_t wav_frame_bytes(const wav_info& info) noexcept;
 
-// Converts samples to the elements of a tensor of that spec, which has as many.
+// Converts samples to the elements of `into`, of which there must be as many. The type of `into` is
+// f32, or the type of the samples: i32 for i24.
 void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, const tensor& into);
 
 }  // namespace lade::io

@@ -1,4 +1,4 @@
-// What code over FFmpeg's C API needs: owning pointers, and errors as exceptions.
+// Support for code that uses FFmpeg's C API: owning pointers, and errors as exceptions.
 
 #pragma once
 
@@ -19,7 +19,7 @@ struct AVPacket;
 
 namespace lade::media {
 
-// Calls FFmpeg's function for the type.
+// Frees an object by FFmpeg's function for its type.
 struct av_deleter {
   void operator()(AVBSFContext* freed) const noexcept;
   void operator()(AVBufferRef* freed) const noexcept;
@@ -38,11 +38,11 @@ using av_dictionary = std::unique_ptr<AVDictionary, av_deleter>;
 using av_frame = std::unique_ptr<AVFrame, av_deleter>;
 using av_packet = std::unique_ptr<AVPacket, av_deleter>;
 
-// The category of FFmpeg's error codes (AVERROR_...). Those that FFmpeg makes of errno are equal to
-// conditions of the system: AVERROR(ENOSPC) to std::errc::no_space_on_device.
+// The category of FFmpeg's error codes (AVERROR_...). Codes that FFmpeg derives from errno are
+// equal to conditions of the system: AVERROR(ENOSPC) to std::errc::no_space_on_device.
 const std::error_category& av_category() noexcept;
 
-// The code of a negative result of FFmpeg: one of av_category, except for
+// Returns the code of a negative result of FFmpeg: one of av_category, except for
 // - AVERROR_INVALIDDATA: errc::invalid_data
 // - AVERROR_PATCHWELCOME: errc::unsupported
 // - AVERROR_EXIT, by which lade interrupts FFmpeg: errc::stopped

@@ -12,7 +12,8 @@
 
 namespace lade::media {
 
-// What the four numbers of a box are, in pixels from the top left corner of the upright image.
+// The meaning of the four numbers of a box, in pixels from the top left corner of the upright
+// image.
 enum class box_format : std::uint8_t {
   xyxy,    // left, top, right, bottom: Pascal VOC, torchvision's detectors
   xywh,    // left, top, width, height: COCO
@@ -20,29 +21,29 @@ enum class box_format : std::uint8_t {
 };
 
 struct box_options {
-  box_format format = box_format::xyxy;  // of the boxes given and of those returned
+  box_format format = box_format::xyxy;  // of the input and of the result
 
-  // Whether boxes are cut off at the border of the result. Boxes that are kept have a part inside
-  // in either case.
+  // Whether boxes are clipped at the border of the result. In either case, a box that is entirely
+  // outside is dropped.
   bool clip = true;
 
-  // Which boxes are dropped: those with less than `min_visible` of their area inside of the result,
-  // 0 to 1, and those whose part inside has a side of less than `min_side` pixels of the result.
+  // Limits below which boxes are dropped. `min_visible`: share of the box's area inside the result,
+  // 0 to 1. `min_side`: shorter side of the part inside, in pixels of the result.
   double min_visible = 0;
   double min_side = 1;
 };
 
-// The boxes that a crop leaves, in their order.
+// The boxes that remain after a crop, in their order.
 class cropped_boxes {
  public:
   cropped_boxes(tensor boxes, tensor kept) : boxes_(std::move(boxes)), kept_(std::move(kept)) {}
 
   const tensor& boxes() const noexcept { return boxes_; }  // [n, 4], in pixels of the result
-  const tensor& kept() const noexcept { return kept_; }    // i64 [n]: their numbers before the crop
+  const tensor& kept() const noexcept { return kept_; }    // i64 [n]: indices before the crop
 
-  // The rows of another tensor that belong to these boxes, such as their labels: [all] becomes [n],
-  // [all, ...] becomes [n, ...], in a new tensor. Throws error(invalid_argument) for a tensor of
-  // fewer rows, or one that is not contiguous in memory of the host.
+  // Returns the rows of another tensor that belong to these boxes, such as their labels, as a new
+  // tensor: [all] becomes [n], and [all, ...] becomes [n, ...]. Throws error(invalid_argument) for
+  // a tensor with fewer rows, or one that is not contiguous in host memory.
   tensor rows_of(const tensor& values) const;
 
  private:
@@ -50,15 +51,16 @@ class cropped_boxes {
   tensor kept_;
 };
 
-// Moves boxes from an image to the result of its crop: cropped, flipped and scaled. `boxes` is
-// contiguous f32 or f64 [any number, 4]; the result has that type. Boxes may reach beyond the
-// image. Any thread. Throws error(invalid_argument) for another tensor, for an option that cannot
-// work and for a crop that cannot be, and error(invalid_data) that numbers a box which is not
-// finite or ends before it begins.
+// Converts boxes of an image to boxes of the result of its crop: cropped, flipped and scaled.
+// `boxes` is contiguous f32 or f64 [any number, 4]; the result has the same type. Boxes may exceed
+// the image. Any thread.
+//
+// Throws error(invalid_argument) for any other tensor, an option out of range, and an invalid crop.
+// Throws error(invalid_data) with the number of a box that is not finite or has a negative size.
 cropped_boxes crop_boxes(const tensor& boxes, const chosen_crop& crop,
                          const box_options& options = {});
 
-// The same for the field of a sample. The sample's name begins the text of every error.
+// The same for a field of a sample. Errors begin with the name of the sample.
 cropped_boxes crop_boxes(const sample& in, std::string_view field, const chosen_crop& crop,
                          const box_options& options = {});
 

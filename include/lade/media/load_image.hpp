@@ -1,4 +1,4 @@
-// Images by one line in a coroutine: read, decoded, converted.
+// Loads images with one line in a coroutine: read, decoded, converted.
 
 #pragma once
 
@@ -16,13 +16,13 @@ namespace lade::media {
 //
 //   auto pixels = co_await lade::media::load_image("cat.jpg", {.width = 224, .height = 224});
 //
-// Texts of the options must live until the task starts. Requires a runtime.
+// Strings of the options must live until the task starts. Requires a runtime.
 task<tensor> load_image(std::string path, image_options options = {}, random draw = {});
 
-// The same for several, at most `concurrency` at a time: one contiguous tensor [images, ...] in
-// memory of the caller's pool. Image i is drawn by random(draw(), i). Throws
-// error(invalid_argument) if the options have no width and height, or `concurrency` is 0; the first
-// image that fails ends the others. Throws error(stopped) between two images if the caller is
+// The same for several images, at most `concurrency` at a time. Returns one contiguous tensor
+// [images, ...] in memory of the caller's pool. Image i uses the draw random(draw(), i). The first
+// image that fails ends the others. Throws error(invalid_argument) if the options have no width and
+// height, or `concurrency` is 0. Throws error(stopped) between two images if the caller is
 // cancelled.
 task<tensor> load_images(std::vector<std::string> paths, image_options options, random draw = {},
                          unsigned concurrency = 16);

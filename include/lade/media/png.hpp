@@ -1,4 +1,4 @@
-// Writing images for people to look at: contact sheets of what a pipeline makes.
+// PNG files of images for people, such as contact sheets of the output of a pipeline.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace lade::media {
 
-// A PNG file of `image`: u8 [height, width, channels] with 1 or 3 channels, of any strides. Any
-// thread. Throws error(invalid_argument) for other tensors.
+// Returns a PNG file of `image`: u8 [height, width, channels] with 1 or 3 channels and any strides.
+// Any thread. Throws error(invalid_argument) for any other tensor.
 buffer encode_png(const tensor& image);
 
 }  // namespace lade::media

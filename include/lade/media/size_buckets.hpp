@@ -1,5 +1,5 @@
-// Aspect-ratio buckets: batches of images that share a size, of which there are several, so that
-// wide and tall images lose less by cropping.
+// Aspect-ratio buckets: each batch has images of one of several sizes, so wide and tall images lose
+// less by cropping.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace lade::media {
 
-// The sizes that images may have in a batch. Each image gets the size whose proportions are nearest
-// to its own; lade::bucket then makes batches of one size each:
+// The sizes that images may have in a batch. Each image is assigned to the size with the nearest
+// proportions; lade::bucket then makes batches of one size each:
 //
 //   const size_buckets sizes({{512, 512}, {640, 384}, {384, 640}});
 //
@@ -23,20 +23,21 @@ namespace lade::media {
 // Immutable; any thread may use it.
 class size_buckets {
  public:
-  // Throws error(invalid_argument) if there is no size, if one is not 1 to 32768 pixels wide and
-  // high, or if two have the same proportions, since nothing would be assigned to the second.
+  // Throws error(invalid_argument) if there is no size, if a width or height is not 1 to 32768
+  // pixels, or if two sizes have the same proportions: no image would be assigned to the second.
   explicit size_buckets(std::vector<image_size> sizes);
 
-  // The number of the size with the nearest proportions: the least factor between the two ratios of
-  // width to height; the first of several. Throws error(invalid_argument) for an image without
-  // pixels.
+  // Returns the number of the size with the nearest proportions, the first one of several. The
+  // distance is the factor between the ratios of width to height. Throws error(invalid_argument)
+  // for an image without pixels.
   std::size_t nearest(const image_size& image) const;
 
-  // Throws std::out_of_range for a number that no size has.
+  // Throws std::out_of_range for a number out of range.
   const image_size& operator[](std::size_t number) const { return sizes_.at(number); }
   std::span<const image_size> sizes() const noexcept { return sizes_; }
 
-  // 0, 1, 2, ...: the boundaries of lade::bucket where the number of its size is an item's length.
+  // Returns 0, 1, 2, ...: the boundaries for lade::bucket if the length of an item is the number of
+  // its size.
   std::vector<std::size_t> boundaries() const;
 
  private:

@@ -1,4 +1,4 @@
-// What decoders that write samples into the slots of batches have in common.
+// Checks that decoders share which write samples into the slots of batches.
 
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace lade::media {
 
-// The encoded bytes of a sample: those of the field, or its data if `field` is empty. They live as
-// long as the sample. Throws error(invalid_argument) if it has none; `doing` is the text of the
-// error.
+// Returns the encoded bytes of a sample: those of the field, or its data if `field` is empty. The
+// reference is valid as long as the sample. Throws error(invalid_argument) if the sample has none.
+// `doing`: the operation that the error names.
 const buffer& encoded_bytes(const sample& in, std::string_view field, std::string_view doing);
 
-// Throws error(invalid_argument) unless `slot` is a contiguous tensor of that spec in memory of the
-// host.
+// Throws error(invalid_argument) unless `slot` is a contiguous tensor with this spec in host
+// memory.
 void require_slot_of(const tensor_spec& spec, const tensor& slot, std::string_view doing);
 
 }  // namespace lade::media

@@ -26,11 +26,10 @@ class clip_decoder;
 struct gpu_clip_options {
   int device = 0;
 
-  // How many pictures of a video may be in use at a time; see surface_options.
+  // Number of pictures of a video that may be in use at a time; see surface_options.
   int surfaces = 4;
 
-  // Where clips are; null: a device_memory of their own. See device_block for how long it must
-  // live.
+  // The resource of clips; null: a dedicated device_memory. Lifetime: see device_block.
   device_resource* memory = nullptr;
 };
 
@@ -44,8 +43,8 @@ class device_clip {
   const tensor& frames() const noexcept { return frames_; }
   bool is_decoded_by_gpu() const noexcept { return by_gpu_; }
 
-  // Work of the stream reads the clip: its memory returns when the stream has passed what is queued
-  // when the last copy is destroyed. The stream must exist until then.
+  // Declares that work of the stream reads the clip. The memory returns after all work that is
+  // queued when the last copy is destroyed. The stream must exist until then.
   void use_on(const stream& reader) const { memory_.use_on(reader); }
 
  private:
@@ -55,30 +54,32 @@ class device_clip {
 };
 
 struct clip_statistics {
-  std::uint64_t by_gpu = 0;  // clips that were decoded by the GPU
-  std::uint64_t by_cpu = 0;  // that were left to the CPU
-  std::string reason = {};   // why the first one was left to the CPU
+  std::uint64_t by_gpu = 0;  // clips decoded by the GPU
+  std::uint64_t by_cpu = 0;  // clips decoded by the CPU
+  std::string reason = {};   // why the CPU decoded the first of these
 };
 
-// Decodes clips as media::decode_clip does, with the same options, the same frames and the same
-// crops for equal draws: a function for map.
+// A function for map that decodes clips as media::decode_clip does: with the same options, the same
+// frames, and the same crops for equal draws.
 //
 //   ... | lade::map(lade::io::read)
 //       | lade::map(lade::cuda::decode_clip({.width = 224, .height = 224}), {.concurrency = 14})
 //
 // NVDEC decodes, and a kernel crops, resizes and converts each frame, without waiting for the
-// stream. For clip_layout::cthw, one more kernel changes the layout of the whole clip, which takes
-// the memory of the clip once more meanwhile. What the GPU cannot decode, the CPU decodes to pinned
-// memory of the runtime, and a copy brings it to the GPU: codings and sizes that the GPU lacks,
-// videos that must be turned, damage, files whose frames cannot be told by their times. `stats()`
-// counts that.
+// stream. For clip_layout::cthw, another kernel changes the layout of the whole clip, which needs
+// the memory of the clip twice.
 //
-// Pixels differ by at most one level from the CPU's. How colours are coded is what FFmpeg's decoder
-// says: the CPU decodes the first key frame that a clip needs, of H.264, HEVC, VP9 and AV1 once for
-// all videos with equal headers. Damage that NVDEC conceals is not noticed. With `decoding.decoder`
-// and `decoding.options`, only the CPU's decoder is chosen.
+// Videos that the GPU cannot decode are decoded by the CPU, to pinned memory of the runtime, and
+// copied to the GPU. These are: codings and sizes that the GPU does not support, videos that must
+// be turned, damage, and files whose frames cannot be identified by their times. `stats()` counts
+// them.
 //
-// Concurrency: twice the number of engines keeps a GPU busy. Each call takes one of its sessions
+// Pixels differ by at most one level from the CPU's. FFmpeg's decoder determines the coding of
+// colours: the CPU decodes the first key frame that a clip needs, for H.264, HEVC, VP9 and AV1 once
+// for all videos with equal headers. Damage that NVDEC conceals is not detected. `decoding.decoder`
+// and `decoding.options` apply only to the CPU's decoder.
+//
+// Concurrency: twice the number of engines keeps a GPU busy. Each call holds a session of an engine
 // while it decodes.
 //
 // Copies share the statistics and the memory. Any thread, in a runtime.
@@ -86,20 +87,20 @@ struct clip_statistics {
 // Not yet run on a GPU: tested over a driver that a test replaces.
 class decode_clip {
  public:
-  // Throws what media::decode_clip does, error(invalid_argument) for `surfaces` that are not 1 to
-  // 16 and for memory of another GPU, error(unsupported) for a colour but RGB and BGR, and error if
-  // there is no such GPU. A GPU without NVDEC is no error: the CPU decodes.
+  // Throws as media::decode_clip does. Throws error(invalid_argument) for `surfaces` that are not 1
+  // to 16 and for memory of another GPU. Throws error(unsupported) for a colour other than RGB and
+  // BGR, and error if the GPU does not exist. A GPU without NVDEC is not an error: the CPU decodes.
   explicit decode_clip(const media::clip_options& options, const gpu_clip_options& how = {});
 
   std::string_view field() const noexcept;
   const tensor_spec& spec() const noexcept;
   bool is_random() const noexcept;
 
-  // Decodes the sample's data, or its field. Throws what media::decode_clip throws for a video that
-  // the CPU cannot decode either; error if the device fails; error(stopped).
+  // Decodes the sample's data, or its field. Throws as media::decode_clip does for a video that the
+  // CPU cannot decode either, error if the device fails, and error(stopped).
   task<device_clip> operator()(const sample& in, random draw = {}) const;
 
-  // The same of a video that is read by ranges.
+  // The same for a video that is read by ranges.
   task<device_clip> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
   clip_statistics stats() const;

@@ -1,4 +1,5 @@
-// decode_clips: samples whose data are videos become batches of clips in device memory.
+// decode_clips: decodes batches of samples whose data are videos into batches of clips in device
+// memory.
 
 #pragma once
 
@@ -14,27 +15,26 @@
 
 namespace lade::cuda {
 
-// A function of a map over batches of samples: decodes the clip of each video into its slot of one
+// A function for a map over batches of samples: decodes the clip of each video into its slot of one
 // tensor, as decode_clip does, with the same options.
 //
 //   auto batches = files | lade::map(lade::io::read)
 //                | lade::batch(32)
 //                | lade::map(lade::cuda::decode_clips({.width = 224, .height = 224}));
 //
-// A batch is one tensor of [32, 16, 224, 224, 3], named "data" or after clip_options::field. Labels
-// become a tensor if a sample has one. Keys and other fields travel along in host memory, without
-// the bytes of the videos. A batch is complete when the stage returns it. Its memory returns to its
-// resource behind the streams of wait_on().
+// A batch has one tensor of [32, 16, 224, 224, 3], named "data" or after clip_options::field.
+// Labels become a tensor if a sample has one. Keys and other fields stay in host memory; the bytes
+// of the videos are removed. The batch is complete when the stage delivers it. Its memory returns
+// to its resource after the work of the streams of wait_on().
 //
-// Each clip has random numbers of its own, which depend on the position of the batch in the run and
-// that of the sample in its batch.
+// Each clip has its own random numbers. They depend on the position of the batch in the run and of
+// the sample in its batch.
 //
-// Concurrency: the clips of a batch are decoded at the same time, twice as many as the GPU has
-// engines or the runtime has threads, whichever is more. Two batches are in flight if the map does
-// not say otherwise.
+// Concurrency: the clips of a batch are decoded in parallel, twice as many as the GPU has engines
+// or the runtime has threads, whichever is more. By default, two batches are in flight.
 //
 // A sample that neither the GPU nor the CPU can decode fails its batch, with an error that names
-// it. Then no more clips of the batch are begun. A failure of the device ends the run.
+// the sample. No further clips of the batch are started then. A failure of the device ends the run.
 //
 // Copies share the statistics and the memory. Any thread, in a runtime.
 //
@@ -43,15 +43,15 @@ class decode_clips {
  public:
   static constexpr unsigned default_concurrency = 2;
 
-  // Throws what the constructor of decode_clip does, and error(invalid_argument) for
-  // clip_end::shorten: such clips have no slot.
+  // Throws as the constructor of decode_clip does, and error(invalid_argument) for
+  // clip_end::shorten, because such clips have no slot.
   explicit decode_clips(const media::clip_options& options, const gpu_clip_options& how = {});
 
-  // Of one clip.
+  // Spec of one clip.
   const tensor_spec& spec() const noexcept;
   bool is_random() const noexcept;
 
-  // Throws error(invalid_argument) for a sample that has not been read, and if there are none;
+  // Throws error(invalid_argument) for a sample that has not been read, and for no samples;
   // otherwise as decode_clip does.
   task<device_batch> operator()(std::vector<sample> samples, random draw = {}) const;
 
@@ -61,7 +61,7 @@ class decode_clips {
   static task<device_batch> decode(decode_clips self, std::vector<sample> samples, random draw);
 
   std::shared_ptr<detail::clip_decoder> decoder_;
-  stream order_;  // of memory and labels
+  stream order_;  // stream of memory and labels
 };
 
 }  // namespace lade::cuda

@@ -18,7 +18,7 @@ class runtime;
 
 namespace lade::cuda {
 
-// A part of a picture, in luma samples from its upper left corner. Width 0: all of it.
+// A part of a picture, in luma samples from its upper left corner. Width 0: the whole picture.
 struct surface_region {
   int left = 0;
   int top = 0;
@@ -27,64 +27,68 @@ struct surface_region {
 };
 
 struct surface_options {
-  // How many pictures may be in use by the stream at a time, 1 to 16. Decoding waits for the oldest
-  // one if there are more.
+  // Number of pictures that the stream may use at a time, 1 to 16. If all are in use, decoding
+  // waits for the oldest.
   int surfaces = 4;
 
-  // The part of what is shown that the decoder maps. Even numbers. Without a size below, its
-  // samples are those that were decoded, and surfaces take no more memory than the part.
+  // The part of the displayed picture that the decoder maps. Even numbers. Without a size below,
+  // its samples are unmodified, and surfaces need only the memory of the part.
   surface_region crop = {};
 
-  // The size to which pictures, or their crops, are resized by the decoder itself, with its own
-  // filter; both 0: not at all. Even numbers. The result differs from what kernels and the CPU
-  // resize.
+  // The size to which the decoder itself resizes pictures, or their crops, with its own filter;
+  // both 0: no resize. Even numbers. The result differs from that of kernels and the CPU.
   int width = 0;
   int height = 0;
 
-  // The most pixels a picture may have.
+  // Maximum number of pixels of a picture.
   std::int64_t max_pixels = 89'478'485;
 };
 
-// Enqueues work that reads a surface on the stream; after that, the surface may change. It is
-// called on a thread of the CPU pool, one call at a time. Must not block.
+// Queues work on the stream that reads a surface. The surface may change after that work. Called on
+// a thread of the CPU pool, one call at a time. Must not block.
 using use_surface = std::function<void(std::int64_t number, const surface& decoded)>;
 
-// Decodes the frames of these numbers, each once, on the GPU of the stream: as
-// media::video::for_each_frame does, with the same numbers. They must have been fetched.
+// Decodes the frames with these numbers, each once, on the GPU of the stream. The numbers are those
+// of media::video::for_each_frame. The frames must have been fetched.
 //
-// - Order: that of presentation, in each of the parts of the video that are decoded.
-// - Sessions: as many as the GPU has engines decode at a time in a runtime. Others wait.
-// - Ends when the stream has passed all work that `use` has enqueued. Nothing waits in between, as
-//   long as `surfaces` are enough.
-// - Decoders are kept for later videos of the same size, coding and crop: to make one takes 300 ms.
-// - Context: that of the calling thread is restored after every call.
+// - Order: presentation order, within each part of the video that is decoded.
+// - Sessions: in a runtime, as many as the GPU has engines decode at a time. Further calls wait.
+// - End: the task completes when the stream has passed all work that `use` has queued. Nothing
+//   waits before that if there are enough `surfaces`.
+// - Reuse: decoders are kept for later videos of the same size, coding and crop, because creating
+//   one takes 300 ms.
+// - Context: the CUDA context of the calling thread is restored after every call.
 //
 // `use` must outlive the await. Requires a runtime.
 //
-// Throws error(unsupported), saying why, for a video that must be decoded by the CPU: NVDEC is not
-// there, or cannot decode its coding or size; its frames cannot be told by their times; its size or
-// its headers change on the way. error(invalid_argument) naming an option that cannot work: a crop
-// must lie inside of what the video shows. error(invalid_data): damage that NVDEC reports, or a
-// frame that it does not show. It conceals some damage without a word. error(limit_exceeded):
-// max_pixels. error(stopped): between two packets, if the caller is cancelled. And what `use`
-// throws.
+// Throws:
+// - error(unsupported) with the reason for a video that the CPU must decode: there is no NVDEC;
+//   NVDEC cannot decode the coding or size; the frames cannot be identified by their times; the
+//   size or the headers change within the video.
+// - error(invalid_argument) naming an invalid option: a crop must lie inside the displayed
+//   picture.
+// - error(invalid_data): damage that NVDEC reports, or a frame that it does not return. NVDEC
+//   conceals some damage without a report.
+// - error(limit_exceeded): more than max_pixels.
+// - error(stopped): between two packets, if the caller is cancelled.
+// - exceptions of `use`.
 //
 // Not yet run on a GPU: tested over a driver that a test replaces.
 task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, stream on,
                        use_surface& use, surface_options options = {},
                        media::selection_statistics* counted = nullptr);
 
-// What the decoders of a GPU have done in a runtime so far.
+// Counts of the decoders of a GPU in a runtime.
 struct decoder_statistics {
-  int sessions = 0;                // that can decode at a time
-  std::uint64_t created = 0;       // decoders
-  std::uint64_t reconfigured = 0;  // for another size
-  std::uint64_t reused = 0;        // as they were
+  int sessions = 0;                // maximum of concurrent sessions
+  std::uint64_t created = 0;       // decoders created
+  std::uint64_t reconfigured = 0;  // decoders reused for another size
+  std::uint64_t reused = 0;        // decoders reused unchanged
   std::uint64_t destroyed = 0;
-  std::uint64_t abandoned = 0;  // and lost with their memory, because their context was
+  std::uint64_t abandoned = 0;  // decoders lost with their context, memory included
 };
 
-// Throws error(unsupported) where there is no NVDEC.
+// Returns the counts. Throws error(unsupported) if there is no NVDEC.
 decoder_statistics decoders_of(runtime& in, device on);
 
 }  // namespace lade::cuda

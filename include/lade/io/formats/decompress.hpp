@@ -12,31 +12,32 @@
 namespace lade::io {
 
 struct decompress_options {
-  // How much a stream may decompress to, against small files that expand to huge ones.
+  // Maximum decompressed size of a stream in bytes, a protection against small files that expand to
+  // huge ones.
   std::uint64_t max_bytes = std::uint64_t{1} << 40;
 
-  // How far back a Zstandard frame may refer: its header says how far, and it takes that much
-  // memory, before anything is decompressed. A power of two from 1 KiB to 2 GiB. Where max_bytes is
-  // less, that is the limit, but not below 8 MiB: levels up to 19 refer back so far at most, and
-  // the header of a short stream may say that of the level.
+  // Maximum window of a Zstandard frame in bytes: a power of two from 1 KiB to 2 GiB. The header of
+  // a frame states its window; this memory is allocated before anything is decompressed. A smaller
+  // max_bytes lowers the limit, but not below 8 MiB. Levels up to 19 use windows up to 8 MiB, also
+  // for short streams.
   std::size_t max_window_bytes = std::size_t{128} << 20;
 
   std::size_t chunk_bytes = std::size_t{1} << 20;  // size of each buffer, at least 1
 };
 
-// The decompressed bytes of a stream, as buffers in memory of the caller's pool, none of them
-// empty. The format is recognized by its first bytes; a stream that is neither gzip nor Zstandard
-// passes through as it is. One layer is taken off: the content is not decompressed again.
+// Yields the decompressed bytes of a stream, in buffers of the caller's pool that are never empty.
+// The format is recognized by the first bytes. A stream that is neither gzip nor Zstandard is
+// returned unchanged. Only one layer is removed: compressed content is not decompressed again.
 //
 //   lade::io::decompress(lade::io::stream("a.tar.gz"), "a.tar.gz")
 //
-// Several gzip members or Zstandard frames are read as one stream. Zero bytes may follow a gzip
-// member. Checksums are verified. Zlib's and Zstandard's working memory is not counted to a budget:
-// about 45 KB, or the window and half a megabyte.
+// Several gzip members or Zstandard frames are one stream. Zero bytes may follow a gzip member.
+// Checksums are verified. The working memory of the decoder does not count to a budget: about 45 KB
+// for gzip; the window and half a megabyte for Zstandard.
 //
-// `name`: what errors call the stream. Throws error(invalid_data) for a damaged stream and one that
-// ends early, error(limit_exceeded) for one that exceeds an option, and error(invalid_argument) for
-// options that cannot work.
+// `name`: the name of the stream in errors. Throws error(invalid_data) for a damaged or truncated
+// stream, error(limit_exceeded) for a stream that exceeds an option, and error(invalid_argument)
+// for options out of range.
 async_generator<buffer> decompress(async_generator<buffer> compressed, std::string name,
                                    decompress_options options = {});
 

@@ -1,5 +1,5 @@
-// Manifests: lists of samples in a file, as CSV (RFC 4180) or as JSON lines. Each says where the
-// bytes of a sample are, and what else is known of it.
+// Manifests: lists of samples in a file, as CSV (RFC 4180) or as JSON lines. A row states where the
+// bytes of a sample are, and its label and fields.
 
 #pragma once
 
@@ -31,56 +31,57 @@ enum class manifest_format : std::uint8_t {
 struct manifest_options {
   manifest_format format = manifest_format::automatic;
 
-  // The columns with a meaning, as CSV and JSON lines name them. If `key` is empty, it is "path",
-  // "url" or "key", of which there must be one. Any of the others may be absent, and is an ordinary
-  // field if its name is empty here.
+  // Names of the columns with a meaning, in CSV and in JSON lines. An empty `key` stands for
+  // "path", "url" or "key", of which there must be exactly one. The other columns are optional. If
+  // a name is empty here, that column is an ordinary field.
   std::string_view key = {};
   std::string_view label = "label";
   std::string_view offset = "offset";
   std::string_view length = "length";
 
-  // Put before keys that are neither absolute paths nor URLs. If empty, that is the directory of a
-  // manifest behind a URL, and nothing for one that is a file. A manifest is believed, also one
-  // from afar: its keys may be any files that the program can read.
+  // Prefix of keys that are neither absolute paths nor URLs. If empty: the directory of a manifest
+  // behind a URL; nothing for a manifest in a file. A manifest is trusted, also one behind a URL:
+  // its keys may name any file that the program can read.
   std::string_view root = {};
 
-  // Longer rows are refused with error(limit_exceeded).
+  // Maximum length of a row in bytes. Longer rows are refused with error(limit_exceeded).
   std::size_t max_row_bytes = std::size_t{16} << 20;
 };
 
-// The samples that a manifest lists, in its order:
+// A listing of the samples of a manifest, in its order:
 //
 //   lade::from(lade::io::manifest("train.csv", {.root = "/data"})) | lade::shuffle({.seed = 1})
 //       | lade::map(lade::io::read_range)
 //
-// Their keys are the paths or URLs, their labels the integers in the column of labels. An offset
-// and a length, in bytes, become integer fields "offset" and "length". Each further column becomes
-// a field with its name: text from CSV; from JSON lines as read_json_line has it. An empty cell of
-// CSV in one of the columns with a meaning, and a null, count as absent.
+// Keys are the paths or URLs; labels are the integers in the column of labels. Offset and length,
+// in bytes, become the integer fields "offset" and "length". Each further column becomes a field
+// with its name: text from CSV; from JSON lines the same as in read_json_line. A null, and an empty
+// CSV cell in a column with a meaning, count as absent.
 //
 // The manifest may be a URL of a store (see store.hpp): "s3://bucket/train.csv". It is read in
-// chunks while its first samples are already used, and its relative names are those of objects
-// beside it.
+// chunks, so the first samples are available before its end is read. Relative names are objects
+// beside the manifest.
 //
-// A small value that describes a listing; each call of list, list_all or load_all reads the
-// manifest anew; a file with blocking calls, so they belong on the CPU pool or an ordinary thread.
-// They throw error that names the manifest and the line for what does not follow the format: a row
-// with more or fewer cells than there are columns, a column that occurs twice, a label that is no
-// integer.
+// The object is a small value that describes a listing. Each call of list, list_all or load_all
+// reads the manifest again. A file is read by blocking calls, so call these functions on the CPU
+// pool or on an ordinary thread. They throw error naming the manifest and the line for a violation
+// of the format: a row with more or fewer cells than columns, a column that occurs twice, a label
+// that is not an integer.
 class manifest {
  public:
-  // Throws error(invalid_argument) for a file whose name does not say its format.
+  // Throws error(invalid_argument) if the format is automatic and the name has none of its
+  // extensions.
   explicit manifest(std::string path, const manifest_options& options = {});
 
   const std::string& path() const noexcept { return path_; }
 
-  // `list_all` throws error(unsupported) for a URL, which has to be waited for.
+  // `list_all` cannot wait for a store: throws error(unsupported) for a URL.
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
   task<std::vector<sample>> load_all() const;
 
-  // What tells a sample from others, for states: its key, of a URL without a signature, offset and
-  // length.
+  // Returns the identity of a sample, which checkpoints compare: its key, offset and length. The
+  // key of a URL is without its signature.
   std::string identity_of(const sample& listed) const;
 
  private:
@@ -101,20 +102,21 @@ class manifest {
   std::size_t max_row_bytes_;
 };
 
-// Writes samples to a manifest of JSON lines: their keys as "path", labels, and fields. So one rank
-// lists a data set, and the others read the list (see saved_listing.hpp):
+// Writes samples to a manifest of JSON lines: their keys as "path", their labels, and their fields.
+// So one rank lists a data set, and the others read the list (see saved_listing.hpp):
 //
 //   if (rank == 0) save_manifest("train.jsonl", io::files("/data/train").list_all());
 //
-// The file appears at once, as a whole: it is written beside its path and renamed. Blocks. Throws
-// error(invalid_argument) for what such a file cannot hold: data, fields of bytes or tensors, names
-// and texts that are not UTF-8, fields called "path" or "label", a name that ends unlike .jsonl or
-// .ndjson; and error that names the file if it cannot be written.
+// The file appears atomically: it is written under a temporary name and renamed. Blocks. Throws
+// error(invalid_argument) for content that a manifest cannot hold: data, fields of bytes or
+// tensors, names and texts that are not UTF-8, numbers that are not finite, and fields called
+// "path", "url", "key" or "label". Throws it also if `path` ends neither with .jsonl nor with
+// .ndjson. Throws error naming the file if it cannot be written.
 void save_manifest(const std::string& path, std::span<const sample> samples);
 
 }  // namespace io
 
-// What io::read_range is.
+// The type of io::read_range.
 class detail::read_range {
  public:
   static constexpr unsigned default_concurrency = 64;  // as of io::read
@@ -124,9 +126,10 @@ class detail::read_range {
 
 namespace io {
 
-// The sample with the bytes that its fields "offset" and "length" say, of the file that is its key:
-// from the beginning if there is no offset, to the end if there is no length. Throws
-// error(invalid_data) if they are not all there.
+// Returns the sample with a range of the file that its key names. The fields "offset" and "length"
+// state the range in bytes: without an offset from the beginning, without a length to the end.
+// Throws error(invalid_data) if the file ends before the range, and error(invalid_argument) if a
+// field is not an integer from 0 on.
 inline constexpr detail::read_range read_range;
 
 }  // namespace io

@@ -1,5 +1,5 @@
 // Datasets of MosaicML Streaming (https://docs.mosaicml.com/projects/streaming), format MDS: a
-// folder with index.json and shards of samples with columns.
+// folder with index.json and shards. A shard has samples, and a sample has columns.
 
 #pragma once
 
@@ -16,12 +16,13 @@
 namespace lade::io {
 
 struct mds_options {
-  // The most bytes of a shard, decompressed. A larger one is refused with errc::limit_exceeded. No
-  // shard has more than the default: it counts them with 32 bits.
+  // Maximum decompressed size of a shard in bytes. Larger shards are refused with
+  // errc::limit_exceeded. The default is the largest possible size, because MDS counts the bytes
+  // with 32 bits.
   std::uint64_t max_bytes = std::uint64_t{1} << 32;
 };
 
-// A dataset whose index has been read. Samples have a field for each column:
+// An open dataset. Samples have a field for each column:
 //
 //   bytes, jpeg, png                          bytes
 //   str, json, str_decimal                    text
@@ -29,16 +30,17 @@ struct mds_options {
 //   float16, float32, float64, str_float      a number
 //   ndarray, also with a type and a shape     a tensor
 //
-// and keys of the shard's path and their number in it, "train/shard.00000.mds/17". Bytes and
-// tensors share the sample's buffer; a tensor that is not aligned in it is copied.
+// The key of a sample is the path of its shard and its number in the shard:
+// "train/shard.00000.mds/17". Bytes and tensors are views of the sample's buffer; a tensor that is
+// not aligned in the buffer is copied.
 //
-// By index, so that shuffle, shard and states are exact and free:
+// Access by index, with exact shuffle, shard and checkpoints at no cost:
 //
 //   auto data = co_await lade::io::open_mds("train");
 //   lade::from_index(data.size(), std::identity(), {.identity = data.identity()})
 //       | lade::shuffle({.seed = 1}) | lade::map(data)
 //
-// Or shard by shard, which reads each once and is the only way for compressed shards:
+// Access by shard, which reads each shard once and is the only way for compressed shards:
 //
 //   lade::from(data.shards()) | lade::shuffle() | lade::flat_map(lade::io::read_mds_shard(data))
 //
@@ -48,16 +50,17 @@ class mds {
   // The number of samples in all shards.
   std::uint64_t size() const noexcept;
 
-  // Sample `index` of all, with two reads of its shard, which is opened and closed. Throws
-  // error(unsupported) if the shard is compressed, error(invalid_argument) for an index that is not
-  // there, and error(invalid_data) that names the shard, the sample and the column for a shard that
-  // contradicts the index or its columns.
+  // Returns the sample `index` of the dataset. Opens its shard, reads twice, and closes the shard.
+  // Throws error(unsupported) if the shard is compressed, and error(invalid_argument) for an index
+  // out of range. Throws error(invalid_data) naming the shard, the sample and the column if the
+  // shard contradicts the index or its columns.
   task<sample> operator()(std::uint64_t index) const;
 
-  // The files of the shards, as samples without data.
+  // Returns a sample for each shard: its path as the key, its number in the field "shard", no data.
   std::vector<sample> shards() const;
 
-  // What tells the dataset from others, for states: the names and sizes of its shards.
+  // Returns the identity of the dataset, which checkpoints compare. It depends on the file names,
+  // sample counts and sizes of the shards.
   std::string identity() const;
 
  private:
@@ -74,24 +77,24 @@ class mds {
   std::shared_ptr<const content> content_;
 };
 
-// Reads directory/index.json. Throws error that names it for what is not an index of MDS, such as
-// one with a shard of 4 GiB, which offsets of 32 bits do not reach the end of; error(unsupported)
-// that names the shard or the column for another format, a compression other than zstd and gz, and
-// encodings other than those above (such as pkl).
+// Reads directory/index.json. Throws error naming it if it is not an index of MDS. That includes an
+// index with a shard of 4 GiB, whose end offsets of 32 bits cannot reach. Throws error(unsupported)
+// naming the shard or the column. Reasons: another format, a compression other than zstd and gz, or
+// an encoding not listed above (such as pkl).
 task<mds> open_mds(std::string directory);
 
-// A function for flat_map: the samples of a shard in order. A compressed shard is decompressed, to
-// no more than mds_options::max_bytes; checksums of gzip, and of Zstandard where it has them, are
-// compared. The hashes of shards that an index may state (sha1, xxh64 and others) are not: this
-// module has no library that computes them. So damage within a value of an uncompressed shard is
-// not found.
+// A function for flat_map: yields the samples of a shard in order. A compressed shard is
+// decompressed, up to mds_options::max_bytes. Checksums of gzip are verified, and those of
+// Zstandard if present. Hashes of shards in the index (sha1, xxh64 and others) are not verified,
+// because this module has no library that computes them. So damage within a value of an
+// uncompressed shard is not detected.
 class read_mds_shard {
  public:
   explicit read_mds_shard(mds dataset, mds_options options = {})
       : dataset_(std::move(dataset)), options_(options) {}
 
-  // Throws error(invalid_argument) for a sample that is none of dataset.shards(),
-  // error(limit_exceeded) for a shard of too many bytes, and else as mds does.
+  // Throws error(invalid_argument) for a sample that is not in dataset.shards(),
+  // error(limit_exceeded) for a shard that exceeds max_bytes, and otherwise as `mds` does.
   async_generator<sample> operator()(sample shard) const;
 
  private:

@@ -1,5 +1,5 @@
-// Several arrays in one file, as numpy.savez and numpy.savez_compressed write them: a ZIP archive
-// of .npy files. See npy.hpp for the arrays and zip.hpp for the archive.
+// NPZ files: several arrays in one file, as numpy.savez and numpy.savez_compressed write them. A
+// ZIP archive of .npy files; see npy.hpp for the arrays and zip.hpp for the archive.
 
 #pragma once
 
@@ -16,30 +16,31 @@
 
 namespace lade::io {
 
-// All arrays of a file as tensors, in the order of the archive; each is called like its member,
-// without ".npy". Members of other names become fields of bytes; directories are left out.
+// Returns all arrays of a file as tensors, in the order of the archive. The name of an array is
+// that of its member without ".npy". Other members become fields of bytes; directories are skipped.
 //
-// zip_options::max_bytes bounds the sum of all compressed members. Throws error naming the file and
-// the member: what open_zip, zip_archive::read and parse_npy throw, and error(invalid_data) for two
-// arrays of one name. To read some arrays of many, read members of a zip_archive by name.
+// zip_options::max_bytes limits the sum of all compressed members. Throws error naming the file and
+// the member: the errors of open_zip, zip_archive::read and parse_npy, and error(invalid_data) for
+// two arrays of one name. To read only some arrays, read members of a zip_archive by name.
 task<std::vector<field>> read_npz(std::shared_ptr<const byte_reader> from,
                                   zip_options options = {});
 
-// The same of a file. Requires a runtime.
+// The same for a path or URL. Requires a runtime.
 task<std::vector<field>> read_npz(std::string path, zip_options options = {});
 
-// A stage's function that parses the data of samples: the arrays become fields beside those that a
-// sample has, and the data are dropped.
+// A function for map that parses the data of samples: the arrays are added to the fields of the
+// sample, and the data are removed.
 //
 //   lade::from(paths) | lade::map(lade::io::read) | lade::map(lade::io::decode_npz())
 class decode_npz {
  public:
   explicit decode_npz(zip_options options = {}) noexcept : options_(options) {}
 
-  // Throws what read_npz throws, naming the sample's key.
+  // Throws as read_npz does, naming the sample's key.
   sample operator()(sample from) const;
 
-  // How much memory its arrays take, for stages.
+  // Returns the bytes of memory that the arrays of a sample need at most, for the budget of a
+  // stage.
   std::size_t memory_needed(const sample& from) const;
 
  private:

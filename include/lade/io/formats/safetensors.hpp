@@ -2,11 +2,12 @@
 //
 // Source of the format: https://github.com/huggingface/safetensors, "Format".
 //
-// - Element types: BOOL, the integers of 8 to 64 bits, F16, BF16, F32 and F64. All others (F8, F4,
-//   complex numbers) are refused as unsupported, with the type in the text.
+// - Element types: BOOL, the integers of 8 to 64 bits, F16, BF16, F32 and F64. Other types (F8,
+//   F4, complex numbers) are refused as unsupported; the error names the type.
 // - At most eight dimensions, and a header of at most 100 MB, as in the reference implementation.
-// - The tensors must be as long as their shapes and cover the data without overlaps and holes.
-// - A BOOL is 0 or 1.
+// - Each tensor must have the length of its shape. The tensors must cover the data without
+//   overlaps and gaps.
+// - A BOOL must be 0 or 1.
 
 #pragma once
 
@@ -27,7 +28,7 @@
 
 namespace lade::io {
 
-// Where a tensor of a file is.
+// The name, type, shape and position of a tensor in a file.
 class safetensors_entry {
  public:
   safetensors_entry(std::string name, const tensor_spec& spec, std::uint64_t offset)
@@ -35,7 +36,7 @@ class safetensors_entry {
 
   const std::string& name() const noexcept { return name_; }
   const tensor_spec& spec() const noexcept { return spec_; }
-  std::uint64_t offset() const noexcept { return offset_; }  // of its elements in the file
+  std::uint64_t offset() const noexcept { return offset_; }  // of the elements, in the file
 
  private:
   std::string name_;
@@ -43,24 +44,25 @@ class safetensors_entry {
   std::uint64_t offset_;
 };
 
-// An open file. A small value: copies share the header and the reader, and keep both alive. Any
-// thread may use it, and any number of tensors may be read at a time.
+// An open file. A small value: copies share the header and the reader and keep both alive. Any
+// thread may use it. Any number of reads may be in flight.
 class safetensors_file {
  public:
-  // What errors call it.
+  // The name of the file in errors.
   const std::string& name() const noexcept;
 
-  // All tensors in the order of their elements in the file.
+  // All tensors, in the order of their elements in the file.
   std::span<const safetensors_entry> tensors() const noexcept;
 
-  // The tensor of that name, or null. Looks at all names.
+  // Returns the tensor of that name, or null. A linear search.
   const safetensors_entry* find(std::string_view name) const noexcept;
 
-  // The texts of "__metadata__" by name, in the order of the file.
+  // The entries of "__metadata__", names and texts, in the order of the file.
   std::span<const std::pair<std::string, std::string>> metadata() const noexcept;
 
-  // A tensor, of which only the elements are read: a view of the file if that is in memory and they
-  // are aligned there, else memory of the caller's pool. Needs a runtime if the reader needs one.
+  // Reads the elements of one tensor. The tensor is a view of the file if the file is in memory and
+  // the elements are aligned; otherwise its memory is from the caller's pool. Requires a runtime if
+  // the reader requires one.
   task<tensor> read(safetensors_entry entry) const;
 
   // The same by name. Throws error(invalid_argument) if there is no such tensor.
@@ -78,30 +80,30 @@ class safetensors_file {
   std::shared_ptr<const state> state_;
 };
 
-// These throw error(invalid_data) or error(unsupported) naming the file, and the tensor or the byte
-// of the header.
+// The functions below throw error(invalid_data) or error(unsupported) naming the file, and the
+// tensor or the byte of the header.
 
-// Reads the header of a file. Memory: that of the header, a few times.
+// Opens a file by reading its header. Memory: a few times the size of the header.
 task<safetensors_file> open_safetensors(std::shared_ptr<const byte_reader> from);
 
-// The same of a file. Requires a runtime.
+// The same for a path or URL. Requires a runtime.
 task<safetensors_file> open_safetensors(std::string path);
 
-// All tensors of a file in memory, as views of it where they are aligned, which they are in files
-// that the reference implementation has written; else in memory of the stage that calls. Any thread
-// may call it.
+// Returns all tensors of a file in memory. Aligned tensors are views of `file`; files of the
+// reference implementation are aligned. Other tensors are copies in memory of the calling stage.
+// `name`: the name of the file in errors. Any thread may call it.
 std::vector<field> parse_safetensors(const buffer& file, std::string_view name);
 
-// Reads a whole file at once. Requires a runtime.
+// Reads all tensors of a file with one read of the whole file. Requires a runtime.
 task<std::vector<field>> read_safetensors(std::string path);
 
-// A stage's function that parses the data of samples: the tensors become fields beside those that a
-// sample has, and the data are dropped.
+// A function for map that parses the data of samples: the tensors are added to the fields of the
+// sample, and the data are removed.
 //
 //   lade::from(paths) | lade::map(lade::io::read) | lade::map(lade::io::decode_safetensors())
 class decode_safetensors {
  public:
-  // Throws what parse_safetensors throws, naming the sample's key.
+  // Throws as parse_safetensors does, naming the sample's key.
   sample operator()(sample from) const;
 };
 

@@ -1,4 +1,4 @@
-// Listings that one rank makes and saves, so that the others need not list.
+// Saved listings: one rank lists a data set, and the other ranks read the list.
 
 #pragma once
 
@@ -14,19 +14,20 @@
 
 namespace lade::io {
 
-// The samples of a listing, files or labelled_files, as a manifest has them that was saved of it:
+// The samples of a listing (files or labelled_files), read from a manifest that save_listing has
+// written:
 //
 //   auto photos = io::labelled_files("s3://bucket/train", "**/*.jpg");
 //   if (rank == 0) sync_wait(runtime, io::save_listing(photos, "/shared/train.jsonl"));
 //   wait_for_rank_0();
 //   auto samples = lade::from(io::saved_listing(photos, "/shared/train.jsonl"));
 //
-// A list of a bucket takes a request for each thousand objects; a manifest is read at once. Labels,
-// sizes and entity tags are in it. A state of a run over the listing is one of a run over the saved
-// listing, and the other way round.
+// Listing a bucket takes a request per thousand objects; a manifest is read at once. It contains
+// labels, sizes and entity tags. Checkpoints of runs over the listing and over the saved listing
+// are interchangeable.
 //
-// `path`: a file or a URL of a store, which may change in another run only; save_listing writes
-// files alone. The functions are those of a manifest, and throw what these throw.
+// `path`: a file, or a URL of a store. It may change only between runs. save_listing writes files
+// only. The functions are those of `manifest` and throw the same errors.
 template <class Listing>
 class saved_listing {
  public:
@@ -37,7 +38,8 @@ class saved_listing {
   std::vector<sample> list_all() const { return saved_.list_all(); }
   task<std::vector<sample>> load_all() const { return saved_.load_all(); }
 
-  // As of the listing itself. Throws error(invalid_argument) for a sample that is none of it.
+  // As of the listing itself. Throws error(invalid_argument) for a sample that is not in the
+  // listing.
   std::string identity_of(const sample& listed) const { return listing_.identity_of(listed); }
 
  private:
@@ -45,8 +47,8 @@ class saved_listing {
   manifest saved_;
 };
 
-// Lists, and saves the list as save_manifest does: the file appears as a whole. Blocks while it
-// writes.
+// Lists the files and saves the list by save_manifest, so the file appears atomically. Blocks while
+// it writes.
 template <class Listing>
 task<> save_listing(Listing listing, std::string path) {
   auto all = co_await listing.load_all();

@@ -1,4 +1,4 @@
-// Lists of shards: files of samples whose names are numbered.
+// Lists of shards, which are files of samples with numbered names.
 
 #pragma once
 
@@ -12,25 +12,27 @@
 
 namespace lade::io {
 
-// The names that a pattern with braces stands for, in the order in which a shell writes them:
+// Expands the braces of a pattern into names, in the order in which a shell writes them:
 //
 //   lade::io::shards("s-{000..127}.tar")     s-000.tar to s-127.tar
 //   lade::io::shards("{train,val}/{0..9}.tar")
 //
-// A range is of integers, up or down. Numbers are as long as the longer bound if one begins with 0.
-// A listing of samples without data, whose keys are the names; nothing is looked for in the file
-// system. It is reached by index, so shuffle and shard behind it are exact and free. States
-// compare the names behind the directories that all of them have in common, of URLs without
-// signatures.
+// A range consists of integers, ascending or descending. If a bound begins with 0, all numbers are
+// padded with zeros to the length of the longer bound.
+//
+// The object is a listing of samples without data, whose keys are the names. The file system is not
+// accessed. The listing is indexed, so a following shuffle and shard are exact and free.
+// Checkpoints compare the names without the directories that all names have in common, and URLs
+// without signatures.
 class shards {
  public:
   static constexpr std::size_t max_shards = 10'000'000;
 
-  // Throws error(invalid_argument) for braces that are not closed, nested, empty, or hold neither a
-  // list nor a range, and error(limit_exceeded) for more than max_shards names.
+  // Throws error(invalid_argument) for braces that are unbalanced, nested or empty, or that hold
+  // neither a list nor a range. Throws error(limit_exceeded) for more than max_shards names.
   explicit shards(std::string_view pattern);
 
-  // Shards that are called something else. Throws error(invalid_argument) if there are none.
+  // Shards with any other names. Throws error(invalid_argument) if there are none, or one is empty.
   explicit shards(std::vector<std::string> names);
 
   const std::vector<std::string>& names() const noexcept { return names_; }
@@ -41,7 +43,7 @@ class shards {
 
  private:
   std::vector<std::string> names_;
-  std::size_t common_ = 0;  // bytes of the directories that all names begin with
+  std::size_t common_ = 0;  // bytes of the common directories of all names
 };
 
 }  // namespace lade::io

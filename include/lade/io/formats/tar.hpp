@@ -31,7 +31,7 @@ class tar_member {
         modified_(modified),
         mode_(mode) {}
 
-  const std::string& name() const noexcept { return name_; }  // its bytes as they are archived
+  const std::string& name() const noexcept { return name_; }  // the bytes in the archive
   const buffer& content() const noexcept { return content_; }
   std::uint64_t offset() const noexcept { return offset_; }  // of the content, in the archive
   time modified() const noexcept { return modified_; }       // clamped to 1678..2262
@@ -45,22 +45,22 @@ class tar_member {
   std::uint32_t mode_;
 };
 
-// What to do where an archive is damaged: a wrong checksum, an archive that is cut short, a member
-// that is refused (sparse, too large, of an unknown type).
+// The reaction to damage in an archive: a wrong checksum, a truncated archive, a refused member
+// (sparse, too large, of an unknown type).
 enum class on_damage : std::uint8_t {
   fail,         // throw
-  skip_member,  // report, and go on at the next header that has a valid checksum
-  end_archive,  // report, and end the archive there
+  skip_member,  // report, and continue at the next header with a valid checksum
+  end_archive,  // report, and end the archive at the damage
 };
 
-// Collects reports of damage. Any thread may use one.
+// Collects reports of damage. Any thread may use it.
 class damage_log {
  public:
   static constexpr std::size_t max_reports = 1000;
 
   void add(const error& what);
 
-  std::uint64_t count() const;               // of all reports
+  std::uint64_t count() const;               // number of all reports
   std::vector<std::string> reports() const;  // the texts of the first max_reports
 
  private:
@@ -70,47 +70,50 @@ class damage_log {
 };
 
 struct tar_options {
-  // A larger member is refused before it is read.
+  // Maximum size of a member in bytes. A larger member is refused before it is read.
   std::uint64_t max_member_bytes = std::uint64_t{4} << 30;
 
   io::on_damage on_damage = io::on_damage::fail;
 
-  // Where damage is reported that does not fail. Required then. Must outlive the generators, which
-  // may share it.
+  // Receives the reports of damage; required unless `on_damage` is `fail`. Must outlive the
+  // generators, which may share it.
   damage_log* log = nullptr;
 
-  // Zero blocks do not end the archive: reads archives that were appended to each other.
+  // Whether zero blocks do not end the archive. Reads concatenated archives.
   bool ignore_zeros = false;
 };
 
-// The regular files in an archive, in its order:
+// Yields the regular files in an archive, in its order:
 //
 //   auto members = lade::io::tar_members(lade::io::stream("a.tar"), "a.tar");
 //   while (auto* member = co_await members.next()) use(member->name(), member->content());
 //
-// Reads ustar, pax (path, size, mtime), GNU tar (long names, base 256) and Unix V7. Directories,
-// devices and FIFOs are skipped. Sparse files and links are refused by name, as damage is: their
-// content is not behind their header. `tar --dereference --hard-dereference` archives it.
+// Formats: ustar, pax (path, size, mtime), GNU tar (long names, base 256) and Unix V7. Directories,
+// devices and FIFOs are skipped. Sparse files and links count as damage, because their content does
+// not follow their header; the error names them. `tar --dereference --hard-dereference` archives
+// the content of links.
 //
-// The content of a member is a view of the stream's buffer where it is in one buffer, which lives
-// as long as the member; otherwise it is a copy in memory of the caller's pool. A size that only a
-// header claims allocates no more than 16 MiB, or twice the bytes that are there.
+// Memory. The content of a member is a view of the stream's buffer if it lies in one buffer; the
+// member keeps that buffer alive. Otherwise it is a copy in memory of the caller's pool. For a size
+// that only a header claims, at most 16 MiB are allocated, or twice the bytes that follow.
 //
-// Two zero blocks end an archive, and only zeros may follow. The stream is read to its end, so that
-// checksums of a compressed archive are verified.
+// End. Two zero blocks end an archive, and only zeros may follow. The stream is read to its end, so
+// the checksums of a compressed archive are verified.
 //
-// `name`: what errors call the archive. Throws error(invalid_data, unsupported or limit_exceeded)
-// that names archive, member and offset, as `options.on_damage` says; error(invalid_argument) for a
-// policy that reports, without a log. After a damaged header, members are recognized by valid
-// headers at multiples of 512 bytes. In an archive of archives, these may be headers of an inner
-// one. A member whose long name may have been lost is left out. Errors of the stream that are not
-// damage (a disk that fails) are always thrown.
+// Errors. `name`: the name of the archive in errors. `options.on_damage` decides whether damage
+// throws error(invalid_data, unsupported or limit_exceeded), which names the archive, the member
+// and the offset. Other errors of the stream, such as a failed disk, are always thrown. Throws
+// error(invalid_argument) for a policy that reports, without a log.
+//
+// After a damaged header, members are recognized by valid headers at multiples of 512 bytes. In an
+// archive of archives, these may be headers of an inner archive. A member whose long name may have
+// been lost is skipped.
 async_generator<tar_member> tar_members(async_generator<buffer> archive, std::string name,
                                         tar_options options = {});
 
 // The same for a reader, which must not be null: `co_await lade::io::open_reader("a.tar")`. Errors
-// contain the reader's name. Large members are read directly into their own memory, and skipped
-// members are not read. The archive must not be compressed.
+// contain the reader's name. Large members are read directly into their memory, and skipped members
+// are not read. The archive must not be compressed.
 async_generator<tar_member> tar_members(std::shared_ptr<const byte_reader> archive,
                                         tar_options options = {});
 

@@ -1,4 +1,4 @@
-// An index of a tar archive: where its members are, so that each is read by itself.
+// An index of a tar archive: the positions of its members, for reading single members.
 
 #pragma once
 
@@ -35,8 +35,8 @@ class tar_entry {
 
 class tar_index {
  public:
-  // `identity`: which version of the archive it is of: its time of modification, an ETag.
-  // Throws error(invalid_data) for an entry that is not inside of the archive.
+  // `identity`: identifies the version of the archive, such as its time of modification or an ETag.
+  // Throws error(invalid_data) for an entry that exceeds the archive.
   tar_index(std::uint64_t archive_bytes, std::string identity, std::vector<tar_entry> entries);
 
   std::uint64_t archive_bytes() const noexcept { return archive_bytes_; }
@@ -51,30 +51,33 @@ class tar_index {
   std::vector<tar_entry> entries_;
 };
 
-// Reads the headers of an archive and passes over its contents: a read of 4 KiB for each header, or
+// Reads the headers of an archive and skips the contents: one read of 4 KiB for each header, or
 // fewer where members are small. Members and errors are those of tar_members. Throws
 // error(unsupported) for a compressed archive, which can only be read as a stream.
 task<tar_index> index_tar(std::shared_ptr<const byte_reader> archive, std::string identity = {},
                           tar_options options = {});
 
-// An index as bytes that are the same on all machines, with a version and a checksum, and back.
-// `tar_index_from_bytes` throws error(invalid_data) that says why bytes are no index.
+// Convert an index to bytes and back. The bytes are the same on all machines, and have a version
+// and a checksum. `tar_index_from_bytes` throws error(invalid_data) with the reason if the bytes
+// are not an index.
 std::string to_bytes(const tar_index& index);
 tar_index tar_index_from_bytes(std::string_view bytes);
 
-// Where the index of an archive is kept: "a.tar.lade-index" beside it or, with a directory, in
-// that, under a name that is made of the archive's whole name, of a URL without the signature in
-// its query. Without a directory, an archive with a query has no index: empty.
+// Returns the path of the index of an archive. Without a directory: "a.tar.lade-index", beside the
+// archive. With a directory: a name in it that is derived from the whole name of the archive; for a
+// URL, without the signature in its query. Returns an empty path for a URL with a query and no
+// directory: such an archive has no saved index.
 std::string index_path(const std::string& archive, const std::string& directory = {});
 
-// Writes an index to a file, which others see when it is complete. Creates no directories. Blocks.
+// Writes an index to a file, which appears atomically. Creates no directories. Blocks.
 void save(const tar_index& index, const std::string& path);
 
-// The index that is kept at `path` if it is of the archive's size and identity; otherwise the
-// archive is indexed and the index is saved. An index that is damaged or of another archive is
-// replaced. One that cannot be saved is used all the same: where the archive is read-only. One of
-// an archive whose damage was reported is not saved, so that the next one reports it again. Behind
-// a URL, an index is read and none is saved.
+// Returns the index at `path` if it matches the size and the identity of the archive. Otherwise
+// indexes the archive and saves the index. A damaged index, or one of another archive, is replaced.
+// The result is the same if the index cannot be saved, as on a read-only file system.
+//
+// Not saved: an index at a URL, and an index of an archive with reported damage, so that the next
+// call reports the damage again.
 task<tar_index> load_or_index_tar(std::shared_ptr<const byte_reader> archive, std::string identity,
                                   std::string path, tar_options options = {});
 

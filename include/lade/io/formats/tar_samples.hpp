@@ -1,5 +1,5 @@
-// Samples in tar archives that are reached by index: exact shuffles of all shards, equal steps over
-// ranks, and states behind every stage.
+// Samples in tar archives with random access: exact shuffles over all shards, equal steps over
+// ranks, and checkpoints behind every stage.
 
 #pragma once
 
@@ -26,19 +26,19 @@ class tar_sample_reader;
 namespace io {
 
 struct tar_samples_options {
-  // Where the indexes of archives are kept: beside them if empty, otherwise in this directory. It
-  // is created (mode 0755 less the umask) if its parent exists; from a URL, indexes are only read.
-  // An index holds for the name that was indexed: for a path by its time of modification, for a URL
-  // by its entity tag. So the index of a local copy is not used for the URL of the archive.
+  // The directory of the indexes; if empty, they are beside the archives. It is created (mode 0755
+  // less the umask) if its parent exists. Behind a URL, indexes are only read. An index is valid
+  // for the indexed name: for a path by its time of modification, for a URL by its entity tag. So
+  // the index of a local copy is not used for the URL of the archive.
   std::string_view index_directory = {};
 
-  unsigned concurrency = 16;  // archives that are indexed at a time; at least 1
+  unsigned concurrency = 16;  // archives that are indexed in parallel; at least 1
 
-  // Which fields the samples have. Of the options of tar, those about damage hold for indexing.
+  // The fields of the samples. The options of `tar` that concern damage apply to indexing.
   read_tar_options read = {};
 };
 
-// The samples of shards as a listing without data, in the order of the shards:
+// A listing of the samples of shards, without data, in the order of the shards:
 //
 //   lade::io::shards shards("train-{00..99}.tar");
 //   auto samples = lade::sync_wait(runtime, lade::io::index_shards(shards));
@@ -54,14 +54,15 @@ class tar_samples {
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
 
-  // Its key without the directories that all shards have in common, and without signatures. Throws
-  // error(invalid_argument) for a sample that is not listed.
+  // Returns the identity of a sample, which checkpoints compare: its key without the common
+  // directories of all shards, and without signatures. Throws error(invalid_argument) for a sample
+  // that is not listed.
   std::string identity_of(const sample& listed) const;
 
-  // The function that reads a listed sample: the ranges of its fields, as one range where they are
-  // close together. Any thread. Keeps up to 64 archives open. Throws error(invalid_argument) for a
-  // sample that is not listed, and error(invalid_data) for an archive whose size is not that of its
-  // index.
+  // Returns a function that reads a listed sample: the ranges of its fields, merged where they are
+  // close together. Any thread may call it. Keeps up to 64 archives open. The function throws
+  // error(invalid_argument) for a sample that is not listed. It throws error(invalid_data) if the
+  // size or the identity of an archive differs from its index.
   detail::tar_sample_reader read() const;
 
  private:
@@ -76,17 +77,19 @@ class tar_samples {
   std::shared_ptr<detail::indexed_shards> shards_;
 };
 
-// Indexes shards, or loads their indexes (see load_or_index_tar): of files the size and the time of
-// modification decide whether an index is up to date, of objects the size and the strong entity
-// tag. The index of an object without one is not kept. A shard that is another when a sample is
-// read is an error, as far as that can be told. Throws what index_tar throws, error(invalid_data)
-// for a shard with two samples of one key, and error with the system's reason for an
-// index_directory that is none and cannot be created.
+// Indexes shards, or loads their indexes (see load_or_index_tar). The index of a file is up to date
+// if size and time of modification are equal; that of an object, if size and strong entity tag are.
+// The index of an object without such a tag is not saved.
+//
+// A shard that is replaced before one of its samples is read is an error, as far as it can be
+// detected. Throws as index_tar does. Throws error(invalid_data) for a shard with two samples of
+// one key. Throws error with the system's reason if index_directory is not a directory and cannot
+// be created.
 task<tar_samples> index_shards(shards which, const tar_samples_options& options = {});
 
 }  // namespace io
 
-// What tar_samples::read returns.
+// The function that tar_samples::read returns.
 class detail::tar_sample_reader {
  public:
   static constexpr unsigned default_concurrency = 64;

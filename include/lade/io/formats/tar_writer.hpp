@@ -1,4 +1,4 @@
-// Writes tar archives.
+// A writer of tar archives.
 
 #pragma once
 
@@ -12,20 +12,21 @@
 namespace lade::io {
 
 struct tar_writer_options {
-  std::int64_t modified = 0;  // of all members, in seconds since 1970; not negative
-  std::uint32_t mode = 0644;  // of all members
+  std::int64_t modified = 0;  // time of all members, seconds since 1970, 0 to 2^33 - 1
+  std::uint32_t mode = 0644;  // mode of all members
 };
 
 // Writes an archive of regular files in the ustar format, with pax headers for names and sizes that
-// do not fit. The same members give the same bytes: owners are 0, and times are those of the
-// options.
+// do not fit. The output is deterministic: owners are 0, and times are those of the options.
 //
-// The file appears under its name when finish() has returned; until then it has a temporary name
-// beside it, and the destructor removes it. That of a process that was killed is removed by the
-// next tar_writer of the same name, unless it was written on another machine less than a day ago,
-// or where the file system has no locks. A living writer's file is never removed. Functions block,
-// so they belong on the CPU pool. They throw `error` naming the archive. One thread at a time.
-// Contents are not synced to the disk.
+// The file appears atomically: until finish() returns, it has a temporary name beside `path`. The
+// destructor removes an unfinished file. The file of a killed process is removed by the next
+// tar_writer for the same path. Exceptions: a file that was written to less than a day ago, on
+// another machine or before the last start of this one; and file systems without locks. The file of
+// a living writer is never removed.
+//
+// Functions block, so call them on the CPU pool. They throw `error` naming the archive. One thread
+// at a time. Contents are not synced to the disk.
 class tar_writer {
  public:
   explicit tar_writer(std::string path, const tar_writer_options& options = {});
@@ -37,10 +38,11 @@ class tar_writer {
   void add(std::string_view name, std::span<const std::byte> content);
   void add(std::string_view name, std::string_view content);
 
-  // The size of the archive if it ended here, with its end.
+  // Returns the size in bytes that the archive has if finish() follows now.
   std::uint64_t bytes() const noexcept;
 
-  // Writes the end, and gives the file its name, in place of one that has it. Once.
+  // Writes the end of the archive and renames the file to its path, where it replaces an existing
+  // file. Call it once.
   void finish();
 
  private:
@@ -48,7 +50,7 @@ class tar_writer {
   std::unique_ptr<state> state_;
 };
 
-// How many bytes a file of that name and size takes in an archive.
+// Returns the bytes that a file with this name and size occupies in an archive.
 std::uint64_t tar_bytes_of(std::string_view name, std::uint64_t content_bytes);
 
 }  // namespace lade::io

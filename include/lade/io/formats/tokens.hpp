@@ -1,5 +1,4 @@
-// Files of tokens: one long array of integers that is read in windows, of the local disk or by
-// ranges.
+// Files of tokens: one long array of integers, read in windows from the local disk or by ranges.
 
 #pragma once
 
@@ -18,57 +17,56 @@
 namespace lade::io {
 
 struct megatron_options {
-  // The most bytes of an index that is not mapped: 20 for each document. A larger one is refused
-  // with errc::limit_exceeded before memory is allocated.
+  // Maximum size of an index that is not mapped, in bytes; an index has 20 bytes per document. A
+  // larger index is refused with errc::limit_exceeded before memory is allocated.
   std::uint64_t max_index_bytes = std::uint64_t{4} << 30;
 };
 
-// The tokens in a file, as one array with perhaps documents in it. Copies share the file.
+// The tokens in a file: one array, possibly divided into documents. Copies share the file.
 //
-// A local file is mapped, not read: windows in random order touch a page or two each, which the
-// page cache keeps for later epochs and for other processes of the machine, and no window is
-// copied. So tokens do not count to the memory budget, and must not be written to. A file that is
-// made shorter while it is mapped ends the process with SIGBUS when its lost part is touched.
+// Local files are mapped, not read. A window in random order touches a page or two, which the page
+// cache keeps for later epochs and for other processes of the machine. No window is copied. So
+// tokens do not count to the memory budget, and they must not be modified. If a file is truncated
+// while it is mapped, an access to the lost part ends the process with SIGBUS.
 //
-// A file behind a URL (see store.hpp), or of any other byte_reader, is read by ranges: each read
-// asks for its bytes and no others, into memory of the caller's pool. That is one request to a
-// server, or less with a cache (see disk_cache.hpp). An object that is replaced while the file is
-// open is refused by its entity tag or its size; one of the same size, from a server that sends no
-// strong tags, is not noticed. An index is read as a whole and stays in memory.
+// A file behind a URL (see store.hpp), or of any other byte_reader, is read by ranges. Each read
+// requests exactly its bytes, into memory of the caller's pool: one request to a server, or none if
+// a cache has them (see disk_cache.hpp). If an object is replaced while the file is open, its
+// entity tag or its size reveals that, and reads throw. A replacement of the same size is not
+// detected if the server sends no strong tags. An index is read as a whole and stays in memory.
 //
-// Any thread may use it. The machine must store integers low byte first, as the files do; others
-// are refused.
+// Any thread may use it. Files are little-endian; a big-endian machine is refused.
 class token_file {
  public:
-  // Maps a file of nothing but integers of this type, low byte first, as one document. Blocks.
-  // Throws error that names the file if it cannot be mapped, if it holds no whole number of
-  // integers, or if the type is none of integers, and error(unsupported) for a URL.
+  // Maps a file that consists of little-endian integers of this type, as one document. Blocks.
+  // Throws error naming the file if it cannot be mapped, if its size is not a multiple of the
+  // integer's, and if the type is not an integer. Throws error(unsupported) for a URL.
   static token_file open(std::string path, element_type type);
 
-  // Maps a data set of Megatron, `prefix`.bin with its index `prefix`.idx of version 1
+  // Maps a data set of Megatron: `prefix`.bin with its index `prefix`.idx of version 1
   // (https://github.com/NVIDIA/Megatron-LM, IndexedDataset). Blocks. Throws error(invalid_data)
-  // that names the file and the place for an index that contradicts itself or the size of the .bin,
-  // and error(unsupported) for older formats, tokens that are no integers, and a URL.
+  // naming the file and the position for an index that contradicts itself or the size of the .bin.
+  // Throws error(unsupported) for older formats, tokens that are not integers, and a URL.
   static token_file open_megatron(const std::string& prefix);
 
-  const std::string& name() const noexcept;  // the path, or the URL without secrets, of the tokens
-  bool is_mapped() const noexcept;           // whether tokens() has them, without waiting
+  const std::string& name() const noexcept;  // path of the tokens, or URL without secrets
+  bool is_mapped() const noexcept;           // whether tokens() can be called
   element_type type() const noexcept;
-  std::uint64_t size() const noexcept;  // the number of tokens
+  std::uint64_t size() const noexcept;  // number of tokens
 
-  // Document `i` begins at its first token, and ends where the next begins, the last one at size().
-  // `i` may be documents().
+  // The position of the first token of document `i`. A document ends where the next one begins, the
+  // last one at size(). `i` may be documents().
   std::uint64_t documents() const noexcept;
   std::uint64_t document_begin(std::uint64_t i) const noexcept;
 
-  // Tokens [first, first + count), as a view of the mapping with one dimension. Throws
-  // error(invalid_argument) if they are not all there, and error(unsupported) if the file is not
-  // mapped.
+  // Returns the tokens [first, first + count) of a mapped file, as a view of the mapping with one
+  // dimension. Throws error(invalid_argument) if the range exceeds the file, and error(unsupported)
+  // if the file is not mapped.
   tensor tokens(std::uint64_t first, std::uint64_t count) const;
 
-  // The same of any file: a view of a mapped one, otherwise one read of their bytes, which requires
-  // a runtime if the reader does. Throws error(invalid_argument) if they are not all there, and
-  // what the reader throws: error(invalid_data) if the file has become shorter.
+  // The same for any file: a view of a mapped file; otherwise one read of the bytes, which requires
+  // a runtime if the reader requires one. Throws error(invalid_argument) if the range exceeds the
+  // file, and as the reader does: error(invalid_data) if the file has become shorter.
   task<tensor> read(std::uint64_t first, std::uint64_t count) const;
 
  private:
@@ -92,79 +90,81 @@ class token_file {
   std::shared_ptr<const content> content_;
 };
 
-// These open what the static functions of token_file open, and throw the same errors. A path is
-// mapped, by a thread of the CPU pool; a URL is read by ranges. They require a runtime, those with
-// readers only if the readers do.
+// These open the same files as the static functions of token_file, and throw the same errors. A
+// path is mapped by a thread of the CPU pool; a URL is read by ranges. The functions with names
+// require a runtime; the functions with readers require one if the readers do.
 task<token_file> open_tokens(std::string name, element_type type);
 task<token_file> open_megatron(std::string prefix, megatron_options options = {});
 
-// The same of any bytes, which are read by ranges: of an archive's member, or of an object whose
-// URL has a query.
+// The same for any readers, read by ranges: for members of archives, or objects whose URLs have
+// queries.
 task<token_file> open_tokens(std::shared_ptr<const byte_reader> from, element_type type);
 task<token_file> open_megatron(std::shared_ptr<const byte_reader> bin,
                                std::shared_ptr<const byte_reader> idx,
                                megatron_options options = {});
 
 struct token_window_options {
-  std::uint64_t length = 0;  // the number of tokens in each window; required
+  std::uint64_t length = 0;  // tokens in each window, 1 to 2^48; required
 
-  // How many tokens after one window the next begins. 0: `length`, so that they do not overlap. For
-  // targets that are the next token: {.length = 2049, .stride = 2048}.
+  // Tokens from the begin of a window to the begin of the next, up to 2^48. 0: `length`, for
+  // windows without overlap. For targets that are the next token: {.length = 2049, .stride = 2048}.
   std::uint64_t stride = 0;
 
-  // Whether a window may begin in one document and end in another. If false, windows begin anew
-  // with each document.
+  // Whether a window may span several documents. If false, each document has its own windows, which
+  // start at its first token.
   bool cross_documents = true;
 
-  // The rest of the file, or of each document, that is shorter than a window: left out, or filled
-  // up with `padding`.
+  // Whether the rest of the file, or of each document, that is shorter than a window is filled up
+  // with `padding`. If false, the rest is dropped.
   bool pad = false;
   std::int64_t padding = 0;
 };
 
-// The windows of a file of tokens, by index, so that shuffle, shard and states are exact and free:
+// The windows of a file of tokens, by index, with exact shuffle, shard and checkpoints at no cost:
 //
 //   auto file = co_await lade::io::open_megatron("s3://bucket/train");
 //   lade::io::token_windows windows(file, {.length = 4096});
 //   lade::from_index(windows.size(), std::identity(), {.identity = windows.identity()})
 //       | lade::shuffle() | lade::map(lade::io::read_tokens(windows))
 //
-// Those of a mapped file need no stage:
+// A mapped file needs no reading stage:
 //
 //   auto file = lade::io::token_file::open_megatron("train");
 //   lade::io::token_windows windows(file, {.length = 4096});
 //   lade::from_index(windows.size(), windows, {.identity = windows.identity()})
 //       | lade::shuffle()
 //
-// Keeps 8 bytes for each document if windows do not cross them. Any thread may use it.
+// Allocates 8 bytes per document if windows do not cross documents. Any thread may use it.
 class token_windows {
  public:
-  // Throws error(invalid_argument) for a length of 0, or padding that the type cannot hold.
+  // Throws error(invalid_argument) for a length or stride out of range, and for padding that the
+  // type cannot hold.
   token_windows(token_file file, const token_window_options& options);
 
   std::uint64_t size() const noexcept;
 
-  // Window `i` of a mapped file: a tensor of `length` tokens, which is a view of the mapping unless
-  // it is padded. Throws error(invalid_argument) for one that is not there, and error(unsupported)
-  // if the file is not mapped.
+  // Returns window `i` of a mapped file: a tensor of `length` tokens. It is a view of the mapping;
+  // a padded window is a copy. Throws error(invalid_argument) if `i` is out of range, and
+  // error(unsupported) if the file is not mapped.
   tensor operator()(std::uint64_t i) const;
 
-  // Window `i` of any file, the same tensor. Throws error(invalid_argument) for one that is not
-  // there, and what token_file::read throws.
+  // Returns the same window of any file. Throws error(invalid_argument) if `i` is out of range, and
+  // as token_file::read does.
   task<tensor> read(std::uint64_t i) const;
 
-  // Where in window `i`, behind its first token, documents begin: for masks of attention.
+  // Returns the positions in window `i`, after its first token, at which documents begin: for
+  // attention masks.
   std::vector<std::int64_t> document_begins(std::uint64_t i) const;
 
-  // The file and the options in words, to tell windows from others in states. The same for a file
-  // that is mapped and for its copy behind a URL. A URL that asks for something in its query is
-  // another file, however it is signed; of a reader, only what its name() shows of that counts.
+  // Returns a text of the file and the options, which checkpoints compare. A mapped file and its
+  // copy behind a URL have the same identity. URLs with different queries are different files,
+  // apart from their signatures. For a reader, only the query in its name() counts.
   std::string identity() const;
 
  private:
   struct place {
     std::uint64_t first;
-    std::uint64_t count;  // less than the length if it is to be padded
+    std::uint64_t count;  // less than the length if it is padded
   };
 
   std::uint64_t windows_in(std::uint64_t tokens) const noexcept;
@@ -174,17 +174,17 @@ class token_windows {
   token_file file_;
   token_window_options options_;
   std::uint64_t windows_ = 0;
-  std::vector<std::uint64_t> ends_;  // how many windows are in each document and those before it
+  std::vector<std::uint64_t> ends_;  // number of windows up to the end of each document
 };
 
-// A stage's function that reads the window of an index, of any file.
+// A function for map that reads the window of an index, of any file.
 class read_tokens {
  public:
   static constexpr unsigned default_concurrency = 64;  // as of io::read
 
   explicit read_tokens(token_windows windows) noexcept : windows_(std::move(windows)) {}
 
-  // Throws what token_windows::read throws.
+  // Throws as token_windows::read does.
   task<tensor> operator()(std::uint64_t i) const { return windows_.read(i); }
 
  private:

@@ -1,15 +1,15 @@
-// WAV files: their header alone, all samples, or a window of them, as tensors.
+// WAV files as tensors: all samples or a window, or the header alone.
 //
 // Source of the format: Microsoft's "Multiple channel audio data and WAVE files" and RIFF; EBU Tech
 // 3306 (RF64) and ITU-R BS.2088 (BW64) for more than 4 GiB.
 //
 // - PCM of 8, 16, 24 and 32 bits, and floats of 32 and 64 bits, also in WAVE_FORMAT_EXTENSIBLE.
-//   Other encodings are refused as unsupported, with their number.
-// - The bytes of a frame must be those of its samples. The data must all be there and consist of
-//   whole frames. Chunks before the data are passed over; those of an odd size have a byte of
+//   Other encodings are refused as unsupported; the error contains their number.
+// - The stated size of a frame must be that of its samples. The data must be complete and consist
+//   of whole frames. Chunks before the data are skipped; a chunk of odd size has a byte of
 //   padding.
-// - A file that was streamed has a size of 0 or 0xffffffff for RIFF and data: its data reach to its
-//   end. Otherwise the size of RIFF, and the bytes per second of the format, are not looked at.
+// - A streamed file has a size of 0 or 0xffffffff for RIFF and data; its data reach to its end.
+//   In other files, the size of RIFF and the bytes per second of the format are ignored.
 
 #pragma once
 
@@ -28,49 +28,50 @@
 namespace lade::io {
 
 struct wav_options {
-  // The window: where it begins, and how long it is, rounded to the nearest frame. It may reach
-  // beyond the end, where it is shorter, but not begin there.
+  // The window: its begin and its length in seconds, rounded to the nearest frame. A window that
+  // exceeds the end is shortened; it must not begin after the end.
   double offset_seconds = 0;
   double duration_seconds = std::numeric_limits<double>::infinity();
 
-  // Converts samples to f32: integers are divided by 2 to the number of their bits less 1, which
-  // makes them [-1, 1); of u8, 128 is subtracted before.
+  // Whether samples are converted to f32. Integers of n bits are divided by 2^(n - 1), so the range
+  // is [-1, 1); 128 is subtracted from u8 before.
   bool to_f32 = false;
 };
 
-// These throw error(invalid_data) or error(unsupported) naming the file and, of a damaged header,
-// the byte; and error(invalid_argument) for a window that is no number, is negative, or begins
-// behind the end.
+// The functions below throw error(invalid_data) or error(unsupported) naming the file and, for a
+// damaged header, the byte. They throw error(invalid_argument) for a window that is NaN or
+// negative, or begins after the end.
 //
-// Samples are tensors [frames, channels] of the type in which they are stored: u8, i16, i32, f32,
-// f64. Samples of 24 bits become i32 of the same values, -8,388,608 to 8,388,607.
+// Samples are tensors [frames, channels] of the stored type: u8, i16, i32, f32 or f64. Samples of
+// 24 bits become i32 with the same values, -8,388,608 to 8,388,607.
 
-// What a header says. Reads only the header, by ranges.
+// Returns the contents of the header. Reads only the header, by ranges.
 task<wav_info> read_wav_info(std::shared_ptr<const byte_reader> from);
 
-// The samples of a window, which alone is read besides the header. The tensor is in memory of the
-// caller's pool, or a view if the file is in memory and its samples are as they must be.
+// Returns the samples of a window. Reads only the header and the window. The tensor is a view if
+// the file is in memory and its samples need no conversion; otherwise its memory is from the
+// caller's pool.
 task<tensor> read_wav(std::shared_ptr<const byte_reader> from, wav_options options = {});
 
-// The same of a file. Require a runtime.
+// The same for a path or URL. They require a runtime.
 task<wav_info> read_wav_info(std::string path);
 task<tensor> read_wav(std::string path, wav_options options = {});
 
-// The same of a file in memory: the header, and the samples as a view of `file` if they are stored
-// in the tensor's type and are aligned, else in memory of the stage that calls. Any thread may call
-// them.
+// The same for a file in memory. The samples are a view of `file` if they need no conversion and
+// are aligned; otherwise a copy in memory of the calling stage. `name`: the name of the file in
+// errors. Any thread may call them.
 wav_info parse_wav_info(const buffer& file, std::string_view name);
 tensor parse_wav(const buffer& file, std::string_view name, wav_options options = {});
 
-// A stage's function that parses the data of samples: they get the fields "audio", a tensor
-// [frames, channels], and "sample_rate", and the data are dropped.
+// A function for map that parses the data of samples. It adds the fields "audio", a tensor [frames,
+// channels], and "sample_rate", and removes the data.
 //
 //   lade::from(paths) | lade::map(lade::io::read) | lade::map(lade::io::decode_wav())
 class decode_wav {
  public:
   explicit decode_wav(wav_options options = {}) noexcept : options_(options) {}
 
-  // Throws what parse_wav throws, naming the sample's key.
+  // Throws as parse_wav does, naming the sample's key.
   sample operator()(sample from) const;
 
  private:

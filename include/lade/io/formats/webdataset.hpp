@@ -1,5 +1,5 @@
-// Samples in tar archives, as WebDataset arranges them: files that stand together and whose names
-// differ in their extensions only are the fields of one sample.
+// Samples in tar archives, as in WebDataset: consecutive files whose names differ only in their
+// extensions are the fields of one sample.
 
 #pragma once
 
@@ -17,21 +17,21 @@ namespace lade {
 
 namespace io {
 
-// A sample that has none of the wanted fields, none of those for its data, or not that of its label
-// is error(invalid_data), which names it.
+// Throws error(invalid_data) naming the sample for a sample without any of the wanted fields,
+// without a field for its data, or without the field of its label.
 struct read_tar_options {
-  // The fields to keep, separated by commas: "jpg,cls". All of them if empty.
+  // The fields to keep, separated by commas: "jpg,cls". If empty, all fields.
   std::string_view fields = {};
 
-  // The field whose bytes become sample.data(), for decoders: of several, "jpg,png", the first that
-  // a sample has. It stays a field too.
+  // The field whose bytes become sample.data(), for decoders. Of several, "jpg,png", the first that
+  // a sample has. It also stays a field.
   std::string_view data = {};
 
-  // The field whose text is the sample's label, an integer from 0 on: "cls".
+  // The field whose text is the label of the sample, an integer from 0 on: "cls".
   std::string_view label = {};
 
-  // How much of the archive is read at a time. A sample keeps the buffers alive that it is in, so
-  // small samples in a large shuffle window take less memory with a small value.
+  // Bytes of a read of the archive. A sample keeps the buffers that contain it alive. So with small
+  // samples in a large shuffle window, a small value saves memory.
   std::size_t chunk_bytes = std::size_t{1} << 20;
 
   tar_options tar = {};
@@ -44,55 +44,56 @@ namespace detail {
 
 struct read_tar_settings;
 
-// What io::read_tar is.
+// The type of io::read_tar.
 class read_tar {
  public:
   constexpr read_tar() noexcept = default;
 
   async_generator<sample> operator()(sample shard) const;
 
-  // Throws error(invalid_argument) for options that cannot work.
+  // Throws error(invalid_argument) for options out of range.
   read_tar with(const io::read_tar_options& options) const;
 
  private:
   explicit read_tar(std::shared_ptr<const read_tar_settings> settings) noexcept
       : settings_(std::move(settings)) {}
 
-  std::shared_ptr<const read_tar_settings> settings_;  // null for the usual ones
+  std::shared_ptr<const read_tar_settings> settings_;  // null for default options
 };
 
 }  // namespace detail
 
 namespace io {
 
-// The samples in the archive that is the key of a sample, which may be compressed with gzip or
-// Zstandard:
+// Yields the samples in the archive that the key of a sample names. The archive may be compressed
+// with gzip or Zstandard:
 //
 //   lade::from(lade::io::shards("train-{000000..001023}.tar")) | lade::shuffle({.seed = 7}) |
 //       lade::shard(lade::rank_from_environment()) |
 //       lade::flat_map(lade::io::read_tar, {.concurrency = 4}) | lade::shuffle({.window = 4096})
 //
-// Behind flat_map, a window shuffle or a batch has no state to go on from (see
-// docs/guides/checkpoint-and-resume.md). io::from_shards and io::index_shards are sources that have
-// one.
+// Behind flat_map, a window shuffle or a batch has no checkpoint (see
+// docs/guides/checkpoint-and-resume.md). io::from_shards and io::index_shards are sources with
+// checkpoints.
 //
 //   lade::flat_map(lade::io::read_tar.with({.data = "jpg,png", .label = "cls"}))
 //
-// The key of a sample is "SHARD/KEY", where KEY is the path of its members up to the first dot in
-// the last component. The rest, in lower case, names the field: "img/01.seg.PNG" is the field
-// "seg.png" of "img/01". Fields are bytes: views of what was read (see tar_members). Members that
-// follow each other and have one key are one sample; a key that comes again later is another one.
+// The key of a sample is "SHARD/KEY". KEY is the path of its members up to the first dot in the
+// last component. The rest, in lower case, is the name of the field: "img/01.seg.PNG" is the field
+// "seg.png" of "img/01". Fields are bytes, views of the archive's buffers (see tar_members).
+// Consecutive members with the same key are one sample; if a key occurs again later, it is another
+// sample.
 //
-// Passed over are members without an extension, those whose last component begins with a dot, and
-// those in a first directory, or of a name, like "__this__".
+// Skipped members: those without an extension, those whose last component begins with a dot, and
+// those whose first directory or name is like "__this__".
 //
-// A sample whose first member a damaged archive has lost has the other fields only. A shard that is
-// damaged fails as flat_map's `on_error` says: with `skip`, the run goes on at the next shard, and
-// the samples before the damage are kept. options.tar.on_damage decides before that.
+// If damage removes the first member of a sample, the sample has only the other fields. `on_error`
+// of flat_map decides about damaged shards: with `skip`, the run continues with the next shard, and
+// delivers the samples before the damage. options.tar.on_damage applies first.
 //
-// Throws error as tar_members and decompress do, naming the shard, error(invalid_data) for a sample
-// in which a field comes twice, or whose label is no integer, and error(limit_exceeded) for one of
-// more than 4096 fields.
+// Throws error as tar_members and decompress do, naming the shard. Throws error(invalid_data) for a
+// sample in which a field occurs twice, or whose label is not an integer. Throws
+// error(limit_exceeded) for a sample of more than 4096 fields.
 inline constinit const detail::read_tar read_tar;
 
 }  // namespace io

@@ -36,9 +36,9 @@ struct client_options {
   lade::retry retry = {};
   std::chrono::nanoseconds longest_pause = std::chrono::seconds(30);
 
-  // `stall_timeout`: time without a byte, after which an attempt fails. It is also how a connection
-  // of HTTP/2 that died silently is noticed: the next stall closes it, and the requests that share
-  // it fail and may be retried. 0: none.
+  // `stall_timeout`: an attempt fails after this time without a byte. A stall also closes the
+  // connection, so a dead connection of HTTP/2 is detected: the requests that share it fail and may
+  // be retried. 0: none.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(10);
   std::chrono::milliseconds stall_timeout = std::chrono::seconds(30);
 
@@ -57,9 +57,10 @@ struct client_options {
   unsigned connections_per_host = 128;
   unsigned requests = 512;
 
-  // How long an idle connection is kept for further requests, at least a second. An expired one is
-  // closed when the next request starts, or when the reactor has had no request for that long.
-  // Connections older than 10 minutes are not reused, because the name may have another address.
+  // How long an idle connection is kept for further requests, at least a second. An expired
+  // connection is closed when the next request starts, or when the reactor has had no request for
+  // that time. Connections older than 10 minutes are not reused, because the address of the name
+  // may have changed.
   //
   // A reactor keeps as many connections to a host as were used concurrently, at most
   // `connections_per_host`. All clients together keep at most 128 connections for each reactor, or
@@ -71,14 +72,14 @@ struct client_options {
   // memory if the length is unknown; a stream counts with its current chunk.
   std::uint64_t bytes_in_flight = std::uint64_t{1} << 30;
 
-  unsigned redirects = 5;  // the most that a request follows
+  unsigned redirects = 5;  // maximum number of redirects of a request
 
   // Objects with more bytes are read in parts of 8 MiB, eight at a time, if the server supports
   // ranges and sends a strong entity tag. The first response is then abandoned, and its connection
   // closed.
   std::uint64_t divide_above = std::uint64_t{16} << 20;
 
-  // The most bytes of a body, also if the server does not state its length. Longer bodies are
+  // Maximum size of a body in bytes, also if the server does not send its length. Longer bodies are
   // refused. Does not apply to streams, whose memory is one chunk.
   std::uint64_t max_bytes = std::uint64_t{16} << 30;
 
@@ -100,15 +101,15 @@ struct client_options {
   std::string_view ca_file = {};
   std::string_view ca_directory = {};
   std::string_view certificate = {};  // of the client, PEM
-  std::string_view private_key = {};  // of that certificate, if it is not in the same file
+  std::string_view private_key = {};  // of the certificate, unless in the same file
   bool verify = true;                 // false: any certificate is accepted, from anybody
 
-  // In the syntax of curl. Empty: http_proxy, https_proxy, all_proxy and no_proxy of the
+  // In the syntax of curl. If empty: http_proxy, https_proxy, all_proxy and no_proxy of the
   // environment, read when the client is constructed.
   std::string_view proxy = {};
   std::string_view no_proxy = {};
 
-  // A file of user names and passwords by host, in the format of ~/.netrc. If `netrc` is set and
+  // A file with user names and passwords by host, in the format of ~/.netrc. If `netrc` is set and
   // `netrc_file` is empty: "~/.netrc".
   bool netrc = false;
   std::string_view netrc_file = {};
@@ -174,7 +175,7 @@ class request {
 
   buffer body;           // of a PUT or POST
   byte_range range;      // of a GET
-  std::string if_match;  // an entity tag: the request fails with 412 if the object has another
+  std::string if_match;  // entity tag; fails with 412 if the object has another one
   std::uint64_t max_bytes = ~std::uint64_t{0};  // as client_options::max_bytes, if less
   bool may_repeat;  // whether it is idempotent and may be retried; false for a POST by default
 
@@ -186,8 +187,8 @@ class request {
   // concurrently.
   std::function<task<>(const request&, header_list&)> sign;
 
-  // Called after a refusal: status 400, 401 or 403. `why`: the reason; `begun`: when the attempt
-  // started. Returns true if another attempt may succeed; then `sign` is awaited again.
+  // Called after status 400, 401 or 403. `why`: the reason; `begun`: the start time of the attempt.
+  // Returns true if another attempt may succeed; `sign` is then awaited again.
   using time = std::chrono::system_clock::time_point;
   std::function<bool(std::string_view why, time begun)> renew;
 
@@ -200,7 +201,7 @@ struct client_statistics {
   std::uint64_t requests = 0;  // attempts, redirects included
   std::uint64_t retries = 0;
   std::uint64_t failures = 0;  // requests whose last attempt failed
-  std::uint64_t bytes_in = 0;  // of bodies
+  std::uint64_t bytes_in = 0;  // bytes of bodies
   std::uint64_t bytes_out = 0;
   std::uint64_t connections = 0;  // opened connections
   std::uint64_t verified = 0;     // bodies whose checksum was verified
@@ -248,7 +249,7 @@ class client {
   // Returns an object or a part of it, in memory of the caller's pool. The status is 200 or 203,
   // 206 for a part, and 416 without a body for a part of an empty object; any other status is an
   // error. Throws error(invalid_data) if the server sends another range, or the whole object
-  // instead, and error(invalid_argument) for a range of no bytes or beyond the largest offset.
+  // instead. Throws error(invalid_argument) for a range of no bytes or beyond the largest offset.
   task<response> get(std::string url, byte_range range = {}) const;
 
   // The same without the body.
@@ -262,37 +263,41 @@ class client {
   task<response> send(request what) const;
 
   // Returns the range of a GET, with the length and the entity tag of the whole object. Stores and
-  // caches implement store::read_part by this. A whole object is verified with its checksum.
-  // Servers state no checksum for a range. So a range at the beginning, of more than 4096 bytes, is
-  // requested as the whole object until an object turns out to be longer, and a small object that
-  // was fetched by a range is requested once more. A part that begins at the end of the object or
-  // beyond is empty: if the server refuses it with 416, the first byte is requested for the length.
-  // Throws error(unsupported) if the server does not state the length of the object, and
-  // error(invalid_argument) if the request is not a GET.
+  // caches implement store::read_part with it.
+  //
+  // Servers send no checksum for a range, but a whole object is verified. So a range of more than
+  // 4096 bytes at the beginning is requested as the whole object, until an object turns out to be
+  // longer. A small object that was fetched by a range is requested once more.
+  //
+  // A part at or beyond the end of the object is empty. If the server refuses such a part with 416,
+  // the first byte is requested for the length. Throws error(unsupported) if the server does not
+  // send the length of the object, and error(invalid_argument) if the request is not a GET.
   task<object_part> get_part(request what) const;  // object_part: <lade/io/store.hpp>
 
-  // Yields the body of a GET in chunks of at most `chunk_bytes`; less than 128 KiB is taken for
-  // 128 KiB. The connection is read at the pace of the consumer: libcurl buffers at most the bytes
-  // that the system has received. After an interruption, the stream continues with the rest of the
-  // entity, see above. Without a strong entity tag an interruption is an error, because the
-  // consumer has the previous bytes. If the checksum is wrong, the stream throws
-  // error(invalid_data) instead of ending. Uses HTTP/1.1. Throws error(invalid_argument) if the
-  // request is not a GET or has a range: `options` state where to begin.
+  // Yields the body of a GET in chunks of at most `chunk_bytes`, but not less than 128 KiB. The
+  // connection is read at the pace of the consumer: libcurl buffers at most the bytes that the
+  // system has received. Uses HTTP/1.1.
+  //
+  // After an interruption, the stream continues with the rest of the entity, see above. Without a
+  // strong entity tag an interruption is an error, because the consumer has the previous bytes. If
+  // the checksum is wrong, the stream throws error(invalid_data) instead of ending. Throws
+  // error(invalid_argument) if the request is not a GET or has a range, because `options` state
+  // where to begin.
   async_generator<buffer> stream(std::string url, stream_options options = {}) const;
   async_generator<buffer> stream(request what, stream_options options = {}) const;
 
   // Opens an object for random access. Each read is a range request. Reads throw error(changed) if
   // the object is replaced after it was opened. A replacement is detected by the strong entity tag,
   // or else by the weak tag or the time of modification, and by the length. Throws
-  // error(unsupported) if the server does not state the length or does not support ranges, and
+  // error(unsupported) if the server does not state the length or does not support ranges. Throws
   // error(invalid_argument) if the request is not a GET or has a range.
   task<std::shared_ptr<const byte_reader>> open(std::string url) const;
   task<std::shared_ptr<const byte_reader>> open(request what) const;
 
   // Adds "Authorization: Bearer TOKEN" to all requests to `host`, also to those over http, where
-  // anybody on the way can read it. Call it before the first request only. `token` is called before
-  // each attempt; after a 401 it is called once more, with true. It may send requests itself, by a
-  // reference to this client: a copy of the client in it would be a cycle that is never freed.
+  // others can read it. Call it before the first request only. `token` is called before each
+  // attempt; after a 401 it is called once more, with true. It may send requests by a reference to
+  // this client. It must not own a copy of the client, which would be a cycle that is never freed.
   //
   // `host`: "example.com" for all its ports; "example.com:443" or "[::1]:80" for one port, also if
   // the URL omits it. Without a scheme; case is ignored. Throws error(invalid_argument) for any

@@ -7,8 +7,8 @@
 namespace lade::io::http {
 
 // Returns the names and versions of libcurl and of the libraries that it uses, as in
-// "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13". They are those that the program has loaded, which
-// may be newer than those that it was compiled with. Any thread may call it.
+// "libcurl/7.88.1 OpenSSL/3.0.15 zlib/1.2.13". These are the loaded libraries, which may be newer
+// than the libraries at compile time. Any thread may call it.
 std::string describe();
 
 }  // namespace lade::io::http

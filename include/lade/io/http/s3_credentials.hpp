@@ -1,4 +1,4 @@
-// Credentials for object stores, and the sources that programs get them from.
+// Credentials for object stores, and the sources of credentials.
 
 #pragma once
 
@@ -37,17 +37,17 @@ class s3_credentials {
   time expires_;
 };
 
-// Returns credentials for subsequent requests. A store makes one call at a time: before the first
-// request, from 5 minutes before the credentials expire, and after a response that they have
-// expired. Until they expire, other requests use the old credentials, also if the call fails. Any
-// thread may call it; the task requires a runtime.
+// Returns credentials for subsequent requests. A store makes one call at a time: before its first
+// request, from 5 minutes before the credentials expire, and after a response that reports expired
+// credentials. Until they expire, other requests use the old credentials, even if the call fails.
+// Any thread may call it; the task requires a runtime.
 using s3_credentials_function = std::function<task<s3_credentials>()>;
 
 // Returns AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN of the environment;
 // nullopt unless the first two are set.
 std::optional<s3_credentials> s3_credentials_from_environment();
 
-// The first source of these that has credentials, in the order of Amazon's SDKs:
+// The first of these sources that has credentials, in the order of Amazon's SDKs:
 //
 //   1. the environment          s3_environment_credentials
 //   2. web identity             s3_web_identity_credentials
@@ -55,14 +55,15 @@ std::optional<s3_credentials> s3_credentials_from_environment();
 //   4. container metadata       s3_container_credentials
 //   5. instance metadata        s3_instance_credentials
 //
-// A source that is configured and fails is an error; the next one is not tried. Where no source has
-// credentials, the error names each with the reason.
+// If a configured source fails, the error is thrown; the next source is not tried. If no source has
+// credentials, the error names each source with its reason.
 s3_credentials_function s3_default_credentials();
 
-// Each of the sources alone. Each call reads the environment, files and servers again, and throws
-// `error` naming the missing setting. No error shows a key or a token.
+// The single sources. Each call reads the environment, files and servers again, and throws `error`
+// naming the missing setting. Errors never contain a key or a token.
 
-// As s3_credentials_from_environment. Throws error(invalid_argument) if only one of them is set.
+// As s3_credentials_from_environment. Throws error(invalid_argument) if only one of the keys is
+// set.
 s3_credentials_function s3_environment_credentials();
 
 // Exchanges the token in the file AWS_WEB_IDENTITY_TOKEN_FILE for credentials of the role
@@ -73,9 +74,9 @@ s3_credentials_function s3_environment_credentials();
 s3_credentials_function s3_web_identity_credentials();
 
 // The keys of a profile in AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and AWS_CONFIG_FILE
-// (~/.aws/config); the first has precedence. `profile`: AWS_PROFILE, or "default", if empty.
-// A profile that has no keys but assumes a role, signs on (sso_...), or runs a program
-// (credential_process) is refused with error(unsupported); of one that has keys, they are used.
+// (~/.aws/config); the first has precedence. `profile`: if empty, AWS_PROFILE, or else "default".
+// Throws error(unsupported) for a profile without keys that assumes a role, uses single sign-on
+// (sso_...), or runs a program (credential_process). If such a profile has keys, the keys are used.
 s3_credentials_function s3_profile_credentials(std::string_view profile = {});
 
 // The response of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, a path at 169.254.170.2, or of
@@ -84,8 +85,8 @@ s3_credentials_function s3_profile_credentials(std::string_view profile = {});
 // loopback addresses, 169.254.170.2, 169.254.170.23 and fd00:ec2::23 are allowed.
 s3_credentials_function s3_container_credentials();
 
-// The role of the instance, by version 2 of its metadata service, 169.254.169.254 or
-// AWS_EC2_METADATA_SERVICE_ENDPOINT. Waits at most 2 seconds for its first response. Not queried if
+// The role of the instance, by version 2 of its metadata service at 169.254.169.254 or
+// AWS_EC2_METADATA_SERVICE_ENDPOINT. Waits at most 2 seconds for the first response. Not queried if
 // AWS_EC2_METADATA_DISABLED is "true".
 s3_credentials_function s3_instance_credentials();
 

@@ -1,4 +1,4 @@
-// Audio for training: files to tensors, with a sample rate, channels and a length of choice.
+// Audio for training: from files to tensors with a chosen sample rate, channels and length.
 
 #pragma once
 
@@ -24,20 +24,21 @@ namespace lade::media {
 
 // How audio is fitted to a fixed number of samples.
 enum class audio_fit : std::uint8_t {
-  pad_or_crop,  // silence behind shorter audio; only the beginning of longer audio
-  pad,          // silence behind shorter audio; longer audio is an error
-  crop,         // only the beginning of longer audio; shorter audio is an error
+  pad_or_crop,  // shorter audio is followed by silence; longer audio is cut at the end
+  pad,          // shorter audio is followed by silence; longer audio is an error
+  crop,         // longer audio is cut at the end; shorter audio is an error
   exact,        // audio of another length is an error
 };
 
 struct audio_options {
-  // The field of a sample that is decoded; its data if empty. Names the tensor of a batch.
+  // The field of a sample that is decoded; its data if empty. Also the name of the tensor in a
+  // batch.
   std::string_view field = {};
 
-  // The index of the audio stream in its file; FFmpeg's choice of one if empty. WAV has stream 0.
+  // The index of the audio stream in its file; empty: FFmpeg's choice. WAV has stream 0.
   std::optional<int> stream = {};
 
-  // As in resample_options; 0 and empty: the file's own.
+  // As in resample_options; 0 and empty: as in the file.
   int sample_rate = 0;
   int channels = 0;
   std::string_view channel_layout = {};
@@ -45,58 +46,60 @@ struct audio_options {
   audio_layout layout = audio_layout::planar;
   element_type type = element_type::f32;  // or f64, f16, bf16, u8, i16, i32
 
-  // The window, in seconds from the first decoded sample on, whatever time the file gives that:
-  // from the file's first sample at or behind `offset` to its last one before the end. It may end
-  // behind the end of the file, where it is shorter. Resampling knows nothing of what is outside of
-  // it.
+  // The window in seconds, relative to the first decoded sample, whatever its time in the file. It
+  // includes the samples from the first one at or after `offset` to the last one before the end. A
+  // window that exceeds the file is shortened. Resampling uses only samples of the window.
   double offset = 0;
   double duration = std::numeric_limits<double>::infinity();
 
-  // For training: the window begins anywhere at or after `offset` so that all of it is in the file;
-  // at `offset` in shorter files. Its duration is `duration`, or that of `samples`.
+  // For training: a random window at or after `offset` that lies inside the file. In shorter files
+  // the window begins at `offset`. Its length is `duration`, or that of `samples`.
   bool random_offset = false;
 
-  // The number of samples of each channel of the result, which needs `channels`; 0: as many as the
-  // window has.
+  // The number of samples of each channel of the result, which requires `channels`; 0: as many as
+  // the window has.
   std::int64_t samples = 0;
   audio_fit fit = audio_fit::pad_or_crop;
 
   damage_policy damage = damage_policy::refuse;
 
-  // The most samples a channel of the result may have; checked before memory is allocated.
+  // Maximum number of samples of a channel of the result, checked before memory is allocated.
   std::int64_t max_samples = std::int64_t{1} << 28;
 };
 
-// Decodes audio files into tensors [channels, samples] or [samples, channels]. Small, copyable, and
-// usable by any number of threads at a time.
+// Decodes audio files into tensors [channels, samples] or [samples, channels]. Small and copyable.
+// Any number of threads may use it at a time.
 //
-// - WAV with PCM or floats is converted by lade itself. A header that claims more data than there
-//   are is an error. If damage is tolerated, what there is is decoded, and counted as one damage.
-// - Everything else is decoded by FFmpeg: the stream that `stream` names, or the best audio stream.
-//   The container is detected by the first bytes, never by the name.
+// - WAV with PCM or floats is converted by lade itself. A header that states more data than the
+//   file has is an error. If damage is tolerated, the existing data is decoded, and counted as
+//   one damage.
+// - All other files are decoded by FFmpeg: the stream that `stream` names, or the best audio
+//   stream. The container is detected by the first bytes, never by the name.
 // - Integers become floats in [-1, 1). The samples are those of the ffmpeg program with `-ar`,
 //   `-ac` and the encoder `pcm_` of the type, bit for bit. f16 and bf16 are rounded from f32 to
-//   nearest. Silence is 128 for u8, else 0.
+//   nearest. Silence is 128 for u8, and 0 for other types.
 // - A window is a slice of all samples; docs/guides/frame-accuracy.md lists codecs with
-// differences.
-// - Windows of codecs and containers that this page lists are found by times, and decoded from
-//   shortly before them. Windows of all others are found by counting samples from the beginning of
-//   the file, which is exact and takes longer.
-// - MPEG-TS and Ogg files of joined parts are decoded from the beginning, too. If the sample rate
-//   changes, a window behind that is error(unsupported). Large files behind a reader are refused as
-//   demuxer.hpp says, unless the window is at the beginning.
-// - A random window needs the number of samples. MP4, FLAC and WAV state it. Of other files, the
-//   packets are counted, for which a reader's whole file is read. Codecs outside of that list, and
-//   files of joined parts, are decoded to count.
+//   differences.
+// - For the codecs and containers on that page, windows are found by times, and decoded from
+//   shortly before the window. For all others, windows are found by counting samples from the
+//   beginning of the file, which is exact but slower.
+// - MPEG-TS and Ogg files of joined parts are also decoded from the beginning. If the sample rate
+//   changes, a window after the change is error(unsupported). Large files behind a reader are
+//   refused as in demuxer.hpp, unless the window is at the beginning.
+// - A random window requires the number of samples. MP4, FLAC and WAV state it. In other files,
+//   the packets are counted, for which a reader's whole file is read. Codecs that are not on that
+//   page, and files of joined parts, are decoded to count.
 //
-// Errors name the sample: invalid_data (damage, with the decoder's reason, no audio stream, no
-// samples in the window, another length than `fit` allows), unsupported, limit_exceeded
-// (max_samples, rates that differ by more than a factor of 256), invalid_argument (a slot of
-// another spec, a sample that has not been read, a `stream` that the file does not have or that is
-// not audio).
+// Errors name the sample:
+// - invalid_data: damage, with the decoder's reason; no audio stream; no samples in the window; a
+//   length that `fit` does not allow
+// - unsupported
+// - limit_exceeded: max_samples, or rates that differ by more than a factor of 256
+// - invalid_argument: a slot of another spec, a sample that has not been read, a `stream` that
+//   the file does not have or that is not audio
 class decode_audio {
  public:
-  // Throws error(invalid_argument) naming an option that cannot work.
+  // Throws error(invalid_argument) naming an invalid option.
   explicit decode_audio(const audio_options& options = {});
 
   const audio_options& options() const noexcept { return options_; }
@@ -104,32 +107,35 @@ class decode_audio {
   // The field that is decoded; empty if it is the sample's data.
   std::string_view field() const noexcept { return options_.field; }
 
-  // The tensor of one file: f32 [1, 16000]. Channels and samples are 0 if they are the file's.
+  // The spec of the tensor of a file: f32 [1, 16000]. Channels and samples are 0 if they depend on
+  // the file.
   const tensor_spec& spec() const noexcept { return spec_; }
 
   // Whether the result depends on `draw`.
   bool is_random() const noexcept { return options_.random_offset; }
 
-  // How many damaged packets and frames, and missing ends of files, this object and its copies have
-  // tolerated. Any thread.
+  // Number of damaged packets and frames, and missing ends of files, that this object and its
+  // copies tolerated. Any thread.
   std::uint64_t damaged() const noexcept { return damaged_->load(std::memory_order_relaxed); }
 
   // Decodes the sample's data, or its field, into `slot`, a contiguous tensor of spec(), which
-  // needs `samples`. `draw` decides the random window. A failure may leave part of the audio there.
+  // requires `samples`. `draw` determines the random window. A failure may leave part of the audio
+  // in the slot.
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
 
-  // The same into a tensor of the run's memory; into fresh memory outside of a stage.
+  // The same into a new tensor, in memory of the run; outside of a stage, in newly allocated
+  // memory.
   tensor operator()(const sample& in, random draw = {}) const;
 
-  // Reads and decodes the audio of a reader. Of a window of a large file, only the packets that it
-  // needs are read, if the container allows that; otherwise all bytes. Decodes on a thread of the
-  // CPU pool if there is a runtime. In a run, memory for the result is charged to the budget.
-  // Throws what the reader throws, the errors above, which name the reader, and error(stopped) if
-  // the caller is cancelled, also between frames.
+  // Reads and decodes the audio of a reader. For a window of a large file, only the required
+  // packets are read if the container allows it; otherwise all bytes. Decodes on a thread of the
+  // CPU pool if there is a runtime. In a run, memory for the result counts to the budget. Throws as
+  // the reader does, the errors above naming the reader, and error(stopped) if the caller is
+  // cancelled, also between frames.
   task<tensor> read(std::shared_ptr<const byte_reader> from, random draw = {}) const;
 
-  // For stages, which reserve memory before a call: what decoding takes besides the slot, and
-  // together with the tensor. A tensor whose size only decoding tells counts as 0.
+  // For stages, which reserve memory before a call: the bytes that decoding needs besides the slot,
+  // and together with the tensor. A tensor whose size is unknown before decoding counts as 0.
   std::size_t memory_to_write(const sample& in) const;
   std::size_t memory_needed(const sample& in) const;
 
@@ -142,12 +148,12 @@ class decode_audio {
   std::shared_ptr<std::atomic<std::uint64_t>> damaged_;
 };
 
-// The audio of a file, an object behind a URL whose store is mounted, or a reader:
+// Returns the audio of a file, of an object behind a URL whose store is mounted, or of a reader:
 //
-//   auto speech = co_await lade::media::load_audio("a.flac", {.sample_rate = 16000, .channels =
-//   1});
+//   const lade::media::audio_options how{.sample_rate = 16000, .channels = 1};
+//   auto speech = co_await lade::media::load_audio("a.flac", how);
 //
-// The same as decode_audio(options).read(...). Files need a runtime.
+// The same as decode_audio(options).read(...). Files require a runtime.
 task<tensor> load_audio(std::string path, const audio_options& options = {}, random draw = {});
 task<tensor> load_audio(std::shared_ptr<const byte_reader> from, const audio_options& options = {},
                         random draw = {});

@@ -1,4 +1,4 @@
-// What happens to media that is damaged.
+// The policy for damaged media.
 
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace lade::media {
 
-// What happens to packets that cannot be read or decoded, and frames that a decoder had to repair.
+// The policy for packets that cannot be read or decoded, and for frames that a decoder repaired.
 enum class damage_policy : std::uint8_t {
-  refuse,    // an exception that names the file, the stream and the time
-  tolerate,  // the frame is dropped or delivered as the decoder repaired it, and counted
+  refuse,    // throws an error that names the file, the stream and the time
+  tolerate,  // drops the frame or delivers it as repaired by the decoder, and counts it
 };
 
 }  // namespace lade::media

@@ -21,110 +21,120 @@ struct video_encode_options {
   // FFmpeg's name of the encoder or of the codec: "libx264", "h264".
   std::string_view encoder = {};
 
-  int width = 0;  // of all pictures, in pixels
+  int width = 0;  // size of all pictures, in pixels
   int height = 0;
 
-  // Frames per second. Tensors are shown at its multiples.
+  // Frames per second. Tensors are frames at multiples of 1 / frame_rate.
   rational frame_rate = 0;
 
-  // The unit of timestamps in seconds; 1 / frame_rate if 0. Frames of a variable rate need a finer
-  // one, such as that of the stream that they were decoded from. For tensors, 1 / frame_rate must
-  // be a multiple of it: else send() refuses the second one.
+  // The unit of timestamps in seconds; 0: 1 / frame_rate. Frames of a variable rate need a finer
+  // unit, such as that of the stream from which they were decoded. For tensors, 1 / frame_rate must
+  // be a multiple of the unit; otherwise send() refuses the second tensor.
   rational time_base = 0;
 
-  // FFmpeg's name. If empty, "yuv420p" where the encoder has it, else what loses least of RGB.
+  // FFmpeg's name. If empty: "yuv420p" if the encoder has it, otherwise the format that loses least
+  // of RGB.
   std::string_view pixel_format = {};
 
-  // Bits per second; the encoder's default if 0. Refused by encoders that do not have one, such as
-  // those without loss, libwebp and prores.
+  // Bits per second; 0: the encoder's default. Refused by encoders without a bit rate, such as
+  // lossless ones, libwebp and prores.
   std::int64_t bit_rate = 0;
 
-  // In the unit of the encoder, which refuses numbers outside of its range and has a default. It is
-  // refused beside a bit rate, except by libvpx, libvpx-vp9 and libaom-av1, where that is a limit.
-  // - crf, the lower the better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx-vp9 and
-  //   libaom-av1, 1 to 63 of libsvtav1, 4 to 63 of libvpx
-  // - quantizer (FFmpeg's -q:v), the lower the better: 2 to 31 of MPEG-1, 2 and 4, libxvid, MJPEG,
+  // In the unit of the encoder; empty: its default. The encoder refuses numbers out of its range. A
+  // quality beside a bit rate is refused, except by libvpx, libvpx-vp9 and libaom-av1, where it is
+  // a limit.
+  // - crf, lower is better: 0 to 51 of libx264 and libx265, 0 to 63 of libvpx-vp9 and libaom-av1,
+  //   1 to 63 of libsvtav1, 4 to 63 of libvpx
+  // - quantizer (FFmpeg's -q:v), lower is better: 2 to 31 of MPEG-1, 2 and 4, libxvid, MJPEG,
   //   H.263, Flash video and Windows Media Video
-  // - quality, the higher the better: 0 to 10 of libtheora, 0 to 100 of libwebp
+  // - quality, higher is better: 0 to 10 of libtheora, 0 to 100 of libwebp
   std::optional<double> quality = {};
 
-  // The most frames from one key frame to the next: 1 if the encoder has key frames only, at least
-  // 2 of libsvtav1. Refused by encoders that ignore it, such as gif.
+  // Maximum number of frames from one key frame to the next: 1 if the encoder has only key frames,
+  // at least 2 for libsvtav1. Refused by encoders that ignore it, such as gif.
   std::optional<int> gop = {};
 
-  // The most consecutive B-frames, up to 16. Refused if above 0 by encoders that have none, and by
-  // libxvid, which loses frames with them.
+  // Maximum number of consecutive B-frames, up to 16. Values above 0 are refused by encoders
+  // without B-frames, and by libxvid, which loses frames with them.
   std::optional<int> b_frames = {};
 
-  // How the colours of the stream are coded, and stated in it. Fields that are empty, "unknown"
-  // or "reserved" become:
-  // - matrix: "gbr" for RGB, else "bt709" for a width of at least 1280 or a height above 576, and
-  //   "smpte170m" (BT.601) below
-  // - range: "pc" for RGB, grey, JPEG and formats such as "yuvj420p", else "tv"
+  // The coding of colours, which the stream states. Fields that are empty, "unknown" or "reserved"
+  // have defaults:
+  // - matrix: "gbr" for RGB; "bt709" for a width of at least 1280 or a height above 576;
+  //   otherwise "smpte170m" (BT.601)
+  // - range: "pc" for RGB, grey, JPEG and formats such as "yuvj420p"; otherwise "tv"
   // - primaries, transfer: those of the matrix
-  // A codec whose streams have other colours, such as VP8 (BT.601, "tv"), has those; the encoder
-  // refuses what its streams cannot state. muxer::add() refuses what neither stream nor file
+  //
+  // A codec with fixed colours, such as VP8 (BT.601, "tv"), uses these. The encoder refuses colours
+  // that its streams cannot state. muxer::add() refuses colours that neither stream nor file
   // states.
   frame_colour colour = {};
 
   rational sample_aspect = 1;  // width / height of a pixel
 
-  int threads = 1;  // that encode; with 1, the calling one
+  int threads = 1;  // number of encoding threads; 1: the calling thread
 
   // Further options of the encoder as "key=value:key=value"; a backslash before a colon makes it
-  // part of a value. Refused by name are unknown ones, also those in x264-params and the like that
-  // the library reports; those that state what a member states ("g", "video_size"); those that
-  // override a bit rate or quality that is given ("crf", "qp"); and those that open files, such as
-  // the statistics of two passes.
+  // part of a value. Refused by name:
+  // - unknown options, also those in x264-params and the like that the library reports
+  // - options that duplicate a member ("g", "video_size")
+  // - options that override a bit rate or quality that is set ("crf", "qp")
+  // - options that open files, such as the statistics of two passes
   std::string_view options = {};
 
-  // Of tensors: [height, width, channels], or chw: [channels, height, width].
+  // Dimensions of tensors: [height, width, channels], or chw: [channels, height, width].
   image_layout tensor_layout = image_layout::hwc;
 };
 
-// Encodes a video. Pictures are converted to the encoder's pixel format and colour by libswscale
-// with exact rounding, and chroma at the place that the format has for it.
+// Encodes a video. libswscale converts pictures to the encoder's pixel format and colours, with
+// exact rounding, and with chroma at the position of the format.
 //
-// Packets wait in memory until they are received, so that the calls may come in any order.
+// Packets stay in memory until they are received, so calls may be in any order.
 //
-// One thread at a time. After an exception of FFmpeg, only destruction is left. send() throws
-// error(stopped) if the stage that calls is being stopped.
+// One thread at a time. After an exception of FFmpeg, the encoder can only be destroyed. send()
+// throws error(stopped) if the calling stage is cancelled.
 class video_encoder {
  public:
-  // Throws error(unsupported) if FFmpeg has no such encoder, error(invalid_argument) naming an
-  // option that the encoder does not have or cannot use, FFmpeg's error if it does not open.
+  // Throws error(unsupported) if FFmpeg has no such encoder. Throws error(invalid_argument) naming
+  // an option that the encoder does not have or cannot use, and FFmpeg's error if the encoder does
+  // not open.
   explicit video_encoder(const video_encode_options& options);
   video_encoder(video_encoder&&) noexcept;
   video_encoder& operator=(video_encoder&&) noexcept;
   ~video_encoder();
 
-  // The parameters of the stream of packets.
+  // The parameters of the encoded stream.
   const stream_info& stream() const noexcept;
 
-  // Encodes a frame at its time. A frame whose colours are not stated has those of the
-  // stream; for a stream of RGB, the default matrix and range of its size. Matrix and range are
-  // converted; primaries and transfer are not.
-  // Throws error(invalid_argument) for another size, primaries or transfer that are stated and not
-  // those of the stream (set `colour` to frame::colour()), a frame without a time, at no multiple
-  // of the time base, or not after the one before, and for any frame after finish(). Names that
-  // mean the same, such as the transfers "bt709" and "smpte170m", are equal.
+  // Encodes a frame at its time. A frame without stated colours has those of the stream; for a
+  // stream of RGB, the default matrix and range of its size. Matrix and range are converted;
+  // primaries and transfer are not.
+  //
+  // Throws error(invalid_argument) for
+  // - another size
+  // - primaries or transfer that differ from the stream's (set `colour` to frame::colour());
+  //   names with the same meaning, such as the transfers "bt709" and "smpte170m", are equal
+  // - a frame without a time, at no multiple of the time base, or not after the previous frame
+  // - any frame after finish()
   void send(const frame& next);
 
-  // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` says, or a batch of them
-  // [n, ...], one frame after the last one; the first at 0. Channels: 1 of grey, 3 of RGB, or 4 of
-  // RGBA if the pixel format has alpha. Grey, as RGB, is of the full range.
-  // Rows and planes may have any stride, the pixels of a row must be contiguous. The two layouts
-  // may differ by one level where RGB becomes YUV.
-  // Throws as above, and error(invalid_argument) for other tensors.
+  // Encodes a picture, u8 [height, width, channels] or as `tensor_layout` states, or a batch of
+  // pictures [n, ...]. The first is at 0; each other one is a frame after the last. Channels: 1 of
+  // grey, 3 of RGB, or 4 of RGBA if the pixel format has alpha. Grey, like RGB, has the full range.
+  // Rows and planes may have any stride; the pixels of a row must be contiguous. The results of the
+  // two layouts may differ by one level where RGB becomes YUV. Throws as above, and
+  // error(invalid_argument) for other tensors.
   void send(const tensor& pictures);
 
   // Ends the stream; receive() returns the packets that the encoder still holds. Throws
-  // error(failed), with both numbers, if the encoder made fewer packets than it was sent frames.
-  // send() and finish() throw error(unsupported) for a picture whose packet is empty, as libtheora
-  // has for pictures that repeat the one before: files lose such packets.
+  // error(failed), with both numbers, if the encoder returned fewer packets than it received
+  // frames. send() and finish() throw error(unsupported) for a picture with an empty packet,
+  // because files lose such packets. libtheora returns them for pictures that repeat the previous
+  // one.
   void finish();
 
-  // The next packet in decoding order; empty if the encoder needs another frame or has finished.
+  // Returns the next packet in decoding order; empty if the encoder needs another frame or has
+  // finished.
   std::optional<packet> receive();
 
  private:
@@ -139,31 +149,32 @@ struct audio_encode_options {
   int sample_rate = 0;  // samples per second of each channel
   int channels = 0;
 
-  // FFmpeg's name of the channels: "5.1(side)". Its default for their number if empty.
+  // FFmpeg's name of the channels: "5.1(side)". If empty: FFmpeg's default for their number.
   std::string_view layout = {};
 
-  // FFmpeg's name. If empty, floats where the encoder has them, else 16 bits, else its first.
+  // FFmpeg's name. If empty: floats if the encoder has them, otherwise 16 bits, otherwise its first
+  // format.
   std::string_view sample_format = {};
 
-  // Bits per second; the encoder's default if 0. Refused by encoders that do not have one, such as
+  // Bits per second; 0: the encoder's default. Refused by encoders without a bit rate, such as
   // those of FLAC, ALAC, PCM and ADPCM.
   std::int64_t bit_rate = 0;
 
-  // In the unit of the encoder (FFmpeg's -q:a), which refuses numbers outside of its range, or
-  // beside a bit rate, and has a default: 0 to 9.999 of libmp3lame, the lower the better; -1 to 10
-  // of libvorbis and 0.1 to 10 of aac, the higher the better.
+  // In the unit of the encoder (FFmpeg's -q:a); empty: its default. The encoder refuses numbers out
+  // of its range, and any number beside a bit rate. Lower is better: 0 to 9.999 of libmp3lame.
+  // Higher is better: -1 to 10 of libvorbis, 0.1 to 10 of aac.
   std::optional<double> quality = {};
 
   std::string_view options = {};  // as of video
 
-  // Of tensors: [samples, channels], or planar: [channels, samples].
+  // Dimensions of tensors: [samples, channels], or planar: [channels, samples].
   audio_layout tensor_layout = audio_layout::interleaved;
 };
 
-// Encodes audio. Samples are converted to the encoder's sample format by libswresample, and cut to
-// the lengths that it takes. Rate and channels are not converted: what differs is refused.
+// Encodes audio. libswresample converts samples to the encoder's sample format; they are cut into
+// the lengths that the encoder requires. Rate and channels are not converted: others are refused.
 //
-// As a video_encoder otherwise.
+// Otherwise as video_encoder.
 class audio_encoder {
  public:
   explicit audio_encoder(const audio_encode_options& options);
@@ -173,17 +184,18 @@ class audio_encoder {
 
   const stream_info& stream() const noexcept;
 
-  // Encodes a frame, which must begin where the one before ended, to within a unit of its time
+  // Encodes a frame, which must begin at the end of the previous frame, within one unit of its time
   // base. Throws error(invalid_argument) for a gap, a step back in time, another sample rate or
-  // other channels, a frame without a time, and for any frame after finish().
+  // other channels, and a frame without a time. Throws it also for any frame after finish().
   void send(const frame& next);
 
-  // Encodes samples, f32 from -1 to 1 or i16, [samples, channels] or as `tensor_layout` says, with
-  // any strides, after the last ones; the first at 0. Values beyond are clipped if the sample
-  // format is of integers.
-  // Throws error(invalid_argument) for other tensors, and naming the first sample of floats that is
-  // not finite or beyond +-2^20, of MP3 +-256; then nothing of the tensor is encoded. The same
-  // holds for frames.
+  // Encodes samples after the previous ones; the first is at 0. `samples`: f32 from -1 to 1, or
+  // i16, [samples, channels] or as `tensor_layout` states, with any strides. Values out of range
+  // are clipped if the sample format consists of integers.
+  //
+  // Throws error(invalid_argument) for other tensors, and naming the first float sample that is not
+  // finite or beyond +-2^20 (MP3: +-256). Then nothing of the tensor is encoded. The same applies
+  // to frames.
   void send(const tensor& samples);
 
   void finish();

@@ -15,7 +15,7 @@
 
 namespace lade::media {
 
-// How the colours of a video frame are coded, by FFmpeg's names: "bt709", "smpte170m", "unknown".
+// The coding of the colours of a video frame, by FFmpeg's names: "bt709", "smpte170m", "unknown".
 struct frame_colour {
   std::string_view matrix = {};
   std::string_view primaries = {};
@@ -25,19 +25,19 @@ struct frame_colour {
 
 // One picture of a video, or some samples of each audio channel.
 //
-// Immutable. Copies share the memory, which may be a decoder's: a program that keeps frames for
-// long should clone() them. Any thread.
+// Immutable. Copies share the memory, which may belong to a decoder's pool: clone() frames that are
+// kept for long. Any thread.
 class frame {
  public:
-  // Takes over FFmpeg's frame, which `stream` describes.
+  // Owns FFmpeg's frame. `stream` describes it.
   frame(av_frame from, stream_info stream);
 
   stream_kind kind() const noexcept;  // video or audio
   const stream_info& stream() const noexcept { return stream_; }
 
-  // When the frame is shown, and for how long. Empty if the stream states no timestamp; 0 if it
-  // states no duration. Throws error(limit_exceeded), naming the stream, if they do not fit into a
-  // rational.
+  // Presentation time and duration. `time` is empty if the stream states no timestamp; `duration`
+  // is 0 if it states none. Throws error(limit_exceeded), naming the stream, if they do not fit
+  // into a rational.
   std::optional<rational> time() const;
   rational duration() const;
 
@@ -46,7 +46,7 @@ class frame {
   rational time_base() const noexcept { return stream_.time_base(); }
 
   // Video.
-  int width() const noexcept;  // in pixels, of the stored picture
+  int width() const noexcept;  // of the stored picture, in pixels
   int height() const noexcept;
   std::string_view pixel_format() const noexcept;  // FFmpeg's name: "yuv420p", "nv12"
   bool is_key() const noexcept;
@@ -61,25 +61,25 @@ class frame {
   int samples() const noexcept;                     // of each channel
   std::string_view sample_format() const noexcept;  // FFmpeg's name: "fltp", "s16"
 
-  // The memory of a frame: planes that share it.
+  // The memory of a frame: planes, which share it.
   //
-  // - Planes of video are [height, width], or [height, width, n] where n components are stored side
-  //   by side, as the chroma of nv12 and the pixels of rgb24. u8, or u16 for components of more
-  //   than 8 bits, f32 for those of floats.
-  // - Planes of audio are [samples] if each channel has its own, else one [samples, channels]: u8,
-  //   i16, i32, i64, f32 or f64.
+  // - Planes of video are [height, width], or [height, width, n] if n components are interleaved,
+  //   as the chroma of nv12 and the pixels of rgb24. u8; u16 for components of more than 8 bits;
+  //   f32 for floats.
+  // - Planes of audio are [samples] if each channel has its own plane, otherwise one [samples,
+  //   channels]: u8, i16, i32, i64, f32 or f64.
   //
-  // Throws error(invalid_argument) for a plane that the frame does not have, error(unsupported) if
-  // components do not lie at whole bytes.
+  // Throws error(invalid_argument) for a plane that the frame does not have, and error(unsupported)
+  // if components are not at whole bytes.
   int planes() const noexcept;
   tensor plane(int i) const;
 
-  // Samples [first, first + count) of audio, sharing the memory, with the time of the first. Throws
-  // error(invalid_argument) if they are not all there, or the frame is video, error(limit_exceeded)
-  // as time() does.
+  // Returns the samples [first, first + count) of audio, with the time of the first. The result
+  // shares the memory. Throws error(invalid_argument) if the range exceeds the frame or the frame
+  // is video, and error(limit_exceeded) as time() does.
   frame slice(int first, int count) const;
 
-  frame clone() const;  // a frame with its own copy of the memory
+  frame clone() const;  // copies the memory
 
   // FFmpeg's frame, owned by this object and its copies.
   const AVFrame& get() const noexcept { return *frame_; }

@@ -1,4 +1,4 @@
-// Videos by one line in a coroutine: read, decoded, converted.
+// Loads videos with one line in a coroutine: read, decoded, converted.
 
 #pragma once
 
@@ -20,24 +20,24 @@
 namespace lade::media {
 
 struct load_video_options {
-  time_window window = {};  // the frames that begin in it; all if not given
+  time_window window = {};  // the frames that begin in it; default: all
 
   // Index of the video stream in its file; FFmpeg's choice if empty.
   std::optional<int> stream = {};
 
-  // How frames become [height, width, channels] or [channels, height, width]; see write_frame. The
-  // size is that of the video if none is given. What is about files of images has no meaning:
-  // `field`, `strict`, `fast` and `max_pixels`; the limit of pixels is that of `decoding`.
+  // The conversion of frames to [height, width, channels] or [channels, height, width]; see
+  // write_frame. If no size is set, it is that of the video. Members for image files have no
+  // effect: `field`, `strict`, `fast` and `max_pixels`; `decoding` has the limit of pixels.
   image_options image = {};
 
-  // If damage is tolerated, that of the container is, too.
+  // If it tolerates damage, so does the demuxer.
   decode_options decoding = {};
 
-  // Where the indexes of videos are kept for later calls; see video_options.
+  // The directory of the indexes of videos for later calls; see video_options.
   std::string_view index_directory = {};
 };
 
-// Frames of a video, and when they are shown.
+// Frames of a video and their presentation times.
 class loaded_video {
  public:
   loaded_video(tensor frames, std::vector<rational> times, std::uint64_t damaged)
@@ -55,19 +55,19 @@ class loaded_video {
   std::uint64_t damaged_;
 };
 
-// Reads a path, or a URL whose store is mounted, and decodes the frames of a window of its best
-// video stream into one tensor, in memory of the caller's pool.
+// Reads a path, or a URL whose store is mounted. Decodes the frames of a window of its best video
+// stream into one tensor, in memory of the caller's pool.
 //
 //   auto video = co_await lade::media::load_video("cat.mp4", {.window = {.begin = 2, .end = 3}});
 //
-// Only the packets that the window needs are read, where the file has an index of them (MP4,
-// QuickTime) or one is kept. Decodes on the CPU pool. Texts of the options are copied. Requires a
-// runtime. Throws error(stopped) between two frames if the caller is cancelled, error(invalid_data)
-// if the window has no frames, and what video and write_frame throw.
+// Only the packets that the window needs are read, if the file has an index of them (MP4,
+// QuickTime) or an index is saved. Decodes on the CPU pool. Strings of the options are copied.
+// Requires a runtime. Throws error(stopped) between two frames if the caller is cancelled,
+// error(invalid_data) if the window has no frames, and as video and write_frame do.
 task<loaded_video> load_video(std::string path, const load_video_options& options = {});
 
 // Reads a path or URL and decodes a clip, as decode_clip(options).read(...) does. Requires a
-// runtime. Throws what these throw, at once for options that cannot work.
+// runtime. Throws as these do, and at once for invalid options.
 task<tensor> load_clip(std::string path, const clip_options& options, random draw = {});
 
 }  // namespace lade::media

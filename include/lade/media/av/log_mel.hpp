@@ -1,4 +1,4 @@
-// Log-mel spectrograms, as speech models take them.
+// Log-mel spectrograms, the input of speech models.
 
 #pragma once
 
@@ -14,7 +14,7 @@ enum class mel_scale : std::uint8_t {
   htk,     // 2595 log10(1 + f / 700) (The HTK Book; torchaudio's default)
 };
 
-// What becomes of a mel value x.
+// The function of a mel value x.
 enum class mel_log : std::uint8_t {
   none,     // x
   natural,  // ln(max(x, floor))
@@ -23,7 +23,7 @@ enum class mel_log : std::uint8_t {
 };
 
 struct log_mel_options {
-  int sample_rate = 16'000;  // of the waveform
+  int sample_rate = 16'000;  // of the waveform, in samples per second
   int n_fft = 400;           // samples of a window; even, 2 to 32,768
   int hop = 160;             // samples from one window to the next
   int n_mels = 80;           // 1 to 1,024
@@ -36,30 +36,33 @@ struct log_mel_options {
   float floor = 1e-10F;  // above 0 and finite, if `log` uses it
   bool drop_last_frame = false;
   bool frames_first =
-      false;  // [frames, n_mels], which lade::pad takes, rather than [n_mels, frames]
+      false;  // [frames, n_mels], as lade::pad requires, instead of [n_mels, frames]
 };
 
-// The options of OpenAI's Whisper (whisper/audio.py, log_mel_spectrogram). It takes 30 s of audio.
+// Returns the options of OpenAI's Whisper (whisper/audio.py, log_mel_spectrogram), whose input is
+// 30 s of audio.
 log_mel_options whisper_options(int n_mels = 80);
 
-// Computes spectrograms. Frames are as those of torch.stft: Hann windows (periodic), centred at
-// multiples of `hop`, the waveform reflected at its ends; mel filters as torchaudio's
-// melscale_fbanks and librosa's filters.mel. There are samples / hop + 1 frames, or one fewer
-// (drop_last_frame). Values are those of the formulas to about 1e-5 of the loudest.
+// Computes spectrograms. Frames are those of torch.stft: Hann windows (periodic), centred at
+// multiples of `hop`, with the waveform reflected at its ends. Mel filters are those of
+// torchaudio's melscale_fbanks and librosa's filters.mel. There are samples / hop + 1 frames, or
+// one fewer (drop_last_frame). Values differ from the formulas by at most about 1e-5 of the
+// loudest.
 //
-// Small and copyable. Any thread; takes the memory of the tensor from the calling stage.
+// Small and copyable. Any thread. Tensors are in memory of the calling stage.
 class log_mel {
  public:
-  // Throws error(invalid_argument) naming an option that cannot work.
+  // Throws error(invalid_argument) naming an invalid option.
   explicit log_mel(const log_mel_options& options = {});
 
   const log_mel_options& options() const noexcept { return options_; }
 
-  // `waveform`: contiguous f32 of one channel: [samples], [1, samples] or [samples, 1]. Returns
-  // f32. Throws error(invalid_argument) for other tensors, and those of n_fft / 2 samples or fewer.
+  // Returns the f32 spectrogram of a waveform: contiguous f32 of one channel, [samples], [1,
+  // samples] or [samples, 1]. Throws error(invalid_argument) for other tensors, and for n_fft / 2
+  // samples or fewer.
   tensor operator()(const tensor& waveform) const;
 
-  // The number of frames of so many samples.
+  // Returns the number of frames for a number of samples.
   std::int64_t frames(std::int64_t samples) const noexcept;
 
  private:

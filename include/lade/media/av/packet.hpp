@@ -1,4 +1,4 @@
-// Packets: pieces of an encoded stream, in the order in which a decoder takes them.
+// Packets: pieces of an encoded stream, in decoding order.
 
 #pragma once
 
@@ -25,35 +25,35 @@ namespace lade::media {
 // Immutable. Copies share the bytes. Any thread.
 class packet {
  public:
-  // Takes over FFmpeg's packet. Its bytes are copied unless they are reference-counted.
+  // Owns FFmpeg's packet. Its bytes are copied unless they are reference-counted.
   explicit packet(av_packet from);
 
   std::span<const std::byte> data() const noexcept;
 
-  // When the frame is shown, and when it is decoded; empty if the file does not state it.
+  // Presentation time and decoding time of the frame; empty if the file does not state them.
   std::optional<std::int64_t> pts() const noexcept;
   std::optional<std::int64_t> dts() const noexcept;
   std::int64_t duration() const noexcept;  // 0 if unknown
 
-  bool is_key() const noexcept;        // as its container says
+  bool is_key() const noexcept;        // as the container states
   bool is_discarded() const noexcept;  // decoded, but not shown: an edit list cuts the frame off
 
-  // Offset of the packet in its file; empty if unknown. Not all containers store the bytes of a
-  // packet in one piece there.
+  // Offset of the packet in its file; empty if unknown. Some containers do not store the bytes of a
+  // packet contiguously there.
   std::optional<std::uint64_t> position() const noexcept;
 
   // FFmpeg's packet, owned by this object and its copies.
   const AVPacket& get() const noexcept { return *packet_; }
 
-  packet clone() const;  // a packet with its own copy of the bytes and side data
+  packet clone() const;  // copies the bytes and side data
 
  private:
   std::shared_ptr<const AVPacket> packet_;
 };
 
-// Packets of one stream in decoding order, with all that a decoder needs: the stream's parameters,
-// and the window of time whose frames are wanted. Packets before the window are there because
-// decoding starts at a key frame.
+// Packets of one stream in decoding order, with everything that a decoder needs: the parameters of
+// the stream, and the window of time of the requested frames. There are packets before the window,
+// because decoding starts at a key frame.
 //
 // A value: copies share the packets' bytes. Any thread may read it.
 class packets {
@@ -71,26 +71,26 @@ class packets {
 
   std::size_t data_bytes() const noexcept;  // of all packets together
 
-  // What all packets together take of memory: data, side data, and packet_bytes for each.
+  // Memory of all packets in bytes: data, side data, and packet_bytes for each.
   std::size_t memory_bytes() const noexcept;
   static constexpr std::size_t packet_bytes = 512;  // FFmpeg's structures and padding, rounded up
 
-  // The `count` packets from `first` on, sharing their bytes, with the same window. Throws
-  // error(invalid_argument) if they are not all there.
+  // Returns the `count` packets from `first` on, with the same window. The packets share their
+  // bytes. Throws error(invalid_argument) if the range exceeds the packets.
   packets slice(std::size_t first, std::size_t count) const;
 
-  packets clone() const;  // packets with their own bytes
+  packets clone() const;  // copies the bytes
 
-  // The packets in a format of lade's own, version 1: parameters, window, timestamps, flags, side
-  // data, bytes. Little-endian; parse() documents the limits. The memory is the calling stage's.
+  // Returns the packets in lade's own format, version 1: parameters, window, timestamps, flags,
+  // side data, bytes. Little-endian. The buffer is in memory of the calling stage.
   buffer serialise() const;
 
-  // The inverse. Packets' bytes are copied out of `bytes`. `name`: what errors call it. Throws
-  // error(invalid_data) for anything that serialise() cannot have written, error(unsupported) for
-  // another version.
+  // The inverse of serialise(). Copies the packets' bytes from `bytes`. `name`: the name of the
+  // bytes in errors. Throws error(invalid_data) for anything that serialise() cannot have written,
+  // and error(unsupported) for another version.
   static packets parse(const buffer& bytes, std::string_view name);
 
-  // Keeps memory counted to the budget of a run as long as a copy of the packets lives.
+  // Keeps a charge to the budget of a run for as long as a copy of the packets lives.
   void attach(memory_charge charged);
 
  private:
@@ -100,10 +100,10 @@ class packets {
   std::vector<std::shared_ptr<const memory_charge>> charges_;
 };
 
-// The packets after bitstream filters of FFmpeg, as in its command line:
-// "h264_mp4toannexb,dump_extra". The stream of the result has the parameters that the filters
-// state. Throws error(invalid_argument) for an unknown filter or option, FFmpeg's error if a filter
-// fails.
+// Returns the packets after bitstream filters of FFmpeg, in the syntax of its command line:
+// "h264_mp4toannexb,dump_extra". The stream of the result has the parameters of the filters'
+// output. Throws error(invalid_argument) for an unknown filter or option, and FFmpeg's error if a
+// filter fails.
 packets filter_packets(const packets& from, std::string_view filters);
 
 }  // namespace lade::media

@@ -17,17 +17,19 @@ class rational {
   constexpr rational() noexcept = default;  // 0
   constexpr rational(std::int64_t whole) noexcept : numerator_(whole) {}
 
-  // Write rational(5, 2) or rational::nearest(2.5): 2.5 would become 2.
+  // Deleted, because 2.5 would become 2. Write rational(5, 2) or rational::nearest(2.5).
   rational(std::floating_point auto) = delete;
 
   // Throws error(invalid_argument) if `denominator` is 0.
   rational(std::int64_t numerator, std::int64_t denominator);
 
-  // The fraction that a floating-point number stands for: 1.0 / 30 is 1/30, 29.97 is 2997/100. It
-  // is the first convergent of its continued fraction that converts to the same number; if its
-  // denominator would exceed 2^32, the nearest nanosecond. Times up to a day come back exactly from
-  // to_double() if their denominator is at most 200,000, as those of nearly all files are. Throws
-  // error(invalid_argument) for a value that is not finite, or exceeds 2^33 in magnitude.
+  // Returns the simple fraction that a floating-point number stands for: 1.0 / 30 is 1/30, 29.97 is
+  // 2997/100. It is the first convergent of the continued fraction that converts to the same
+  // number. If its denominator would exceed 2^32, the result is the nearest nanosecond.
+  //
+  // Times up to a day are restored exactly from to_double() if their denominator is at most
+  // 200,000, as in nearly all files. Throws error(invalid_argument) for a value that is not finite,
+  // or exceeds 2^33 in magnitude.
   static rational nearest(double value);
 
   constexpr std::int64_t numerator() const noexcept { return numerator_; }
@@ -37,8 +39,8 @@ class rational {
     return static_cast<double>(numerator_) / static_cast<double>(denominator_);
   }
 
-  // The largest integer that is not above the value; the smallest that is not below it; the
-  // nearest integer, halves rounded up.
+  // Return the largest integer not above the value, the smallest integer not below it, and the
+  // nearest integer, with halves rounded up.
   std::int64_t floor() const noexcept;
   std::int64_t ceil() const noexcept;
   std::int64_t round() const;
@@ -57,20 +59,20 @@ class rational {
   std::int64_t denominator_ = 1;
 };
 
-// A time in units: rounded down, up, or to the nearest number of them, halves up. Exact; clamped to
-// 64 bits. `unit` must be above 0.
+// Return a time as a number of units: rounded down, rounded up, and rounded to nearest, halves up.
+// Exact; clamped to 64 bits. `unit` must be above 0.
 std::int64_t floor_units(const rational& time, const rational& unit) noexcept;
 std::int64_t ceil_units(const rational& time, const rational& unit) noexcept;
 std::int64_t nearest_units(const rational& time, const rational& unit) noexcept;
 
 std::string to_string(const rational& value);  // "1001/30000", "5"
 
-// A window of time in seconds, half open: begin <= t < end. The default is all of a stream.
+// A window of time in seconds, half open: begin <= t < end. The default is the whole stream.
 //
 //   {.begin = 2, .end = rational(7, 2)}    {.begin = rational::nearest(seconds)}
 struct time_window {
-  std::optional<rational> begin = {};  // none: from the first
-  std::optional<rational> end = {};    // none: to the last
+  std::optional<rational> begin = {};  // empty: from the first
+  std::optional<rational> end = {};    // empty: to the last
 
   bool contains(const rational& time) const noexcept {
     return (!begin || *begin <= time) && (!end || time < *end);

@@ -19,11 +19,11 @@ enum class audio_layout : std::uint8_t {
 };
 
 struct resample_options {
-  int sample_rate = 0;  // samples per second of each channel, up to 768,000; 0: the first frame's
+  int sample_rate = 0;  // samples per second of each channel, up to 768,000; 0: as the first frame
 
-  // The channels of the result, 1 to 64; 0: the first frame's. Fewer or more are mixed by FFmpeg's
-  // matrix: mono is the mean of stereo. `channel_layout`: FFmpeg's name of the speakers, "5.1", if
-  // they are not the usual ones for so many channels.
+  // Number of channels of the result, 1 to 64; 0: as the first frame. Channels are mixed by
+  // FFmpeg's matrix: mono is the mean of stereo. `channel_layout`: FFmpeg's name of the speakers,
+  // "5.1", if they are not the default for that number of channels.
   int channels = 0;
   std::string_view channel_layout = {};
 
@@ -31,19 +31,19 @@ struct resample_options {
   element_type type = element_type::f32;  // or f64, u8, i16, i32
 };
 
-// Converts the frames of one stream after another. The samples are those of the ffmpeg program with
-// `-ar`, `-ac` and `-c:a pcm_f32le`, `pcm_f64le`, `pcm_u8`, `pcm_s16le` or `pcm_s32le`, bit for
-// bit.
+// Converts the frames of streams, one stream after another. The samples are those of the ffmpeg
+// program with `-ar`, `-ac` and `-c:a pcm_f32le`, `pcm_f64le`, `pcm_u8`, `pcm_s16le` or
+// `pcm_s32le`, bit for bit.
 //
-// Frames of another format in mid-stream end the conversion of those before, whose last samples
-// are delivered, and begin a new one to the same result.
+// If the format of frames changes within a stream, the conversion of the previous frames ends and
+// delivers their last samples. A new conversion to the same result begins.
 //
-// One thread at a time. Contexts of libswresample are reused: a resampler takes an idle one for
-// equal formats, and leaves it for the next. Memory of tensors is that of the calling stage.
+// One thread at a time. Contexts of libswresample are reused: a resampler takes an idle context for
+// equal formats, and returns it when done. Tensors are in memory of the calling stage.
 //
-// Throws error(invalid_argument) for options that cannot work, error(unsupported) for channels that
-// FFmpeg cannot mix, error(limit_exceeded) if one rate is more than 256 times the other, and
-// error(stopped) if the stage that calls is being stopped.
+// Throws error(invalid_argument) for invalid options, error(unsupported) for channels that FFmpeg
+// cannot mix, and error(limit_exceeded) if one rate is more than 256 times the other. Throws
+// error(stopped) if the calling stage is cancelled.
 class resampler {
  public:
   explicit resampler(const resample_options& options = {});
@@ -51,13 +51,13 @@ class resampler {
   resampler& operator=(resampler&&) noexcept;
   ~resampler();
 
-  // The samples that the frame completes; there may be none of them.
+  // Returns the samples that the frame completes, possibly none.
   tensor convert(const frame& next);
 
-  // The last samples of the stream. The next convert() begins a new one.
+  // Returns the last samples of the stream. The next convert() begins a new stream.
   tensor finish();
 
-  // How many times the format of frames changed in mid-stream.
+  // How many times the format of frames changed within a stream.
   std::uint64_t format_changes() const noexcept;
 
  private:

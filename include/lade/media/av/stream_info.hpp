@@ -1,4 +1,4 @@
-// What a media file says of one of its streams.
+// The description of a stream in a media file.
 
 #pragma once
 
@@ -19,10 +19,10 @@ enum class stream_kind : std::uint8_t { video, audio, subtitle, data, attachment
 
 std::string_view name(stream_kind kind) noexcept;  // "video", "audio", ...
 
-// Keys and values as the file has them: "language" and "eng".
+// Keys and values in the file: "language" and "eng".
 using metadata = std::vector<std::pair<std::string, std::string>>;
 
-// The orientation in which a video is to be shown: the stored picture is mirrored left to right if
+// The orientation in which a video is displayed: the stored picture is mirrored left to right if
 // `mirrored`, then turned clockwise.
 struct display_orientation {
   int degrees = 0;  // 0, 90, 180, 270
@@ -31,8 +31,8 @@ struct display_orientation {
   friend bool operator==(const display_orientation&, const display_orientation&) = default;
 };
 
-// The parameters of one stream, which a decoder needs, and what the container states about it. A
-// container may lie: numbers of frames, durations and rates are statements, not facts.
+// The parameters of one stream that a decoder needs, and the statements of the container. A
+// container may be wrong: numbers of frames, durations and rates are not verified.
 //
 // Immutable. Copies share. Any thread.
 class stream_info {
@@ -41,20 +41,20 @@ class stream_info {
 
   explicit stream_info(std::shared_ptr<const fields> of) noexcept : fields_(std::move(of)) {}
 
-  // A stream of frames that no file has, such as the output of a filter.
+  // A stream of frames without a file, such as the output of a filter.
   static stream_info of_frames(std::string name, stream_kind kind, rational time_base);
 
-  // What errors call the stream: "clip.mp4, stream 0 (h264)".
+  // The name of the stream in errors: "clip.mp4, stream 0 (h264)".
   std::string name() const;
 
-  int index() const noexcept;  // in its file, from 0
+  int index() const noexcept;  // index in its file, from 0
   stream_kind kind() const noexcept;
   std::string_view codec() const noexcept;  // FFmpeg's name: "h264", "aac"; empty if unknown
 
   // The unit of the stream's timestamps, in seconds.
   rational time_base() const noexcept;
 
-  // Time of the first frame, and duration, in seconds; empty if the file does not state them, as
+  // Time of the first frame, and duration, in seconds. Empty if the file does not state them, as in
   // MP3 without a Xing header and AAC in ADTS.
   std::optional<rational> start_time() const noexcept;
   std::optional<rational> duration() const noexcept;
@@ -65,7 +65,7 @@ class stream_info {
   std::int64_t bit_rate() const noexcept;  // bits per second; 0 if unknown
   const media::metadata& metadata() const noexcept;
 
-  // Video. Sizes are those of stored pictures, in pixels; 0 if unknown before decoding.
+  // Video. Sizes of stored pictures, in pixels; 0 if unknown before decoding.
   int width() const noexcept;
   int height() const noexcept;
   std::optional<rational> frame_rate() const noexcept;  // mean frames per second

@@ -1,6 +1,6 @@
 // Filter graphs of FFmpeg: frames in, frames out.
 //
-// A module of its own: loading libavfilter takes some 20 ms at the start of a program.
+// A separate module, because loading libavfilter takes some 20 ms at the start of a program.
 
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace lade::media {
 
-// An end of a graph that frames are sent to, or received from.
+// An input or output of a graph: an end that is not linked.
 struct graph_end {
   std::string label;  // "a" for "[a]"; empty if the text has none
   stream_kind kind;   // video or audio
@@ -28,24 +28,26 @@ struct graph_end {
 // "[a][b]overlay[out]", "showwavespic=s=640x120". filter_text.hpp has functions that return such
 // text. Inputs and outputs are the ends that are not linked, in the order of the text.
 //
-// The graph is configured for the format of the first frames, once every input has had one; frames
-// wait until then. Frames of another format end the graph, which delivers what it still holds, and
-// begin it anew. Contexts of filters are not kept from one stream to the next: FFmpeg cannot reset
-// them.
+// Format. The graph is configured for the format of the first frames, once every input has received
+// one; until then, frames wait. If a frame has another format, the graph ends, delivers the frames
+// that it still holds, and is configured again. Filter contexts are not reused for the next stream,
+// because FFmpeg cannot reset them.
 //
-// One thread at a time. Memory of frames is FFmpeg's; those that receive() returns count for the
-// budget of the run whose stage calls it.
+// One thread at a time. FFmpeg allocates the memory of frames. Frames that receive() returns count
+// to the budget of the run whose stage calls it.
 //
-// Errors name the graph's text, and the filter where that is known: error(invalid_argument) for an
-// unknown filter or option, error(unsupported) for a filter that could open files, a library or a
-// socket, such as movie, subtitles or drawtext, FFmpeg's error if a graph fails, and error(stopped)
-// if the stage that sends a frame is being stopped. A filter is refused if it has an option whose
-// value is a text that is not known to be harmless, even if the option is not used.
+// Errors name the graph's text, and the filter if it is known:
+// - error(invalid_argument) for an unknown filter or option;
+// - error(unsupported) for a filter that could open files, a library or a socket, such as movie,
+//   subtitles or drawtext. A filter is refused if it has a text option that is not known to be
+//   harmless, even if the option is not used;
+// - FFmpeg's error if a graph fails;
+// - error(stopped) if the stage that sends a frame is cancelled.
 //
-// Graphs without end. A graph may return frames for ever ("loop=-1:2"): the caller of receive()
-// bounds their number. If the format changes or a new stream begins, the graph must end within
-// 100,000 frames of each output; otherwise error(limit_exceeded). A graph that works for ever and
-// returns nothing ("loop=-1:2,select=0") is not noticed.
+// Endless graphs. A graph may return frames forever ("loop=-1:2"), so the caller of receive() must
+// limit their number. If the format changes or a new stream begins, each output must end within
+// 100,000 frames; otherwise error(limit_exceeded). A graph that runs forever and returns nothing
+// ("loop=-1:2,select=0") is not detected.
 class filter_graph {
  public:
   explicit filter_graph(std::string_view text);
@@ -56,20 +58,20 @@ class filter_graph {
   const std::vector<graph_end>& inputs() const noexcept;
   const std::vector<graph_end>& outputs() const noexcept;
 
-  // Sends a frame to an input. Throws error(invalid_argument) for an input that the graph does not
-  // have, or that has finished, or a frame of the other kind.
+  // Sends a frame to an input. Throws error(invalid_argument) if the input does not exist or has
+  // finished, and for a frame of the other kind.
   void send(const frame& next, std::size_t input = 0);
 
-  // Ends one input, or all. When all have ended, receive() returns the last frames, and the next
-  // send() begins a new stream. Throws error(invalid_data) if one input has had no frame while
-  // another has.
+  // Ends one input, or all inputs. When all inputs have ended, receive() returns the last frames,
+  // and the next send() begins a new stream. Throws error(invalid_data) if one input has received
+  // no frame while another has.
   void finish(std::size_t input);
   void finish();
 
-  // The next frame of an output; empty if it needs more input or has ended.
+  // Returns the next frame of an output; empty if the output needs more input or has ended.
   std::optional<frame> receive(std::size_t output = 0);
 
-  // How many times a change of format in mid-stream began the graph anew.
+  // How many times a change of format within a stream restarted the graph.
   std::uint64_t rebuilds() const noexcept;
 
  private:
@@ -78,16 +80,16 @@ class filter_graph {
 };
 
 struct filter_frames_options {
-  std::size_t max_frames = 0;  // that may be returned; 0: 100,000 more than are filtered
+  std::size_t max_frames = 0;  // limit of returned frames; 0: 100,000 more than the input
 };
 
-// All frames through a graph of one input and one output. Throws error(limit_exceeded) if the graph
-// returns more than `max_frames` frames, as one without end does.
+// Filters all frames with a graph of one input and one output. Throws error(limit_exceeded) if the
+// graph returns more than `max_frames` frames, as an endless graph does.
 std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text,
                                  const filter_frames_options& options = {});
 
-// The names of the filters of the FFmpeg that the program runs with, in alphabetical order; also of
-// those that filter_graph refuses. The module av has the same for decoders and others
+// Returns the names of the filters of the loaded FFmpeg, in alphabetical order, including those
+// that filter_graph refuses. The module av has the same for decoders and others
 // (lade/media/av/ffmpeg.hpp).
 std::vector<std::string> ffmpeg_filters();
 
