@@ -12,14 +12,14 @@
 namespace lade {
 
 // A thread of a runtime that waits for descriptors, timers and system calls. Services know theirs.
-using reactor = detail::reactor;
+using reactor_thread = detail::reactor;
 
 // An object per reactor and class, such as the handle of a transfer library. It is made when a
 // coroutine first asks for it, and lives, is called and dies on the reactor's thread:
 //
 //   class transfers final : public reactor_service {
 //    public:
-//     explicit transfers(lade::reactor& where) : reactor_service(where) {}
+//     explicit transfers(lade::reactor_thread& where) : reactor_service(where) {}
 //    private:
 //     void ready(int fd, unsigned events) noexcept override;  // read from or write to `fd`
 //     void expired() noexcept override;
@@ -38,7 +38,7 @@ class reactor_service {
  public:
   using clock = std::chrono::steady_clock;
 
-  explicit reactor_service(reactor& where) noexcept;
+  explicit reactor_service(reactor_thread& where) noexcept;
   reactor_service(const reactor_service&) = delete;
   reactor_service& operator=(const reactor_service&) = delete;
   virtual ~reactor_service();
@@ -55,7 +55,7 @@ class reactor_service {
   // Closes a descriptor soon, without waiting for it.
   void close(int fd) noexcept { reactor_.close(fd); }
 
-  reactor& where() const noexcept { return reactor_; }
+  reactor_thread& where() const noexcept { return reactor_; }
 
  private:
   friend class detail::reactor;
@@ -71,7 +71,7 @@ class reactor_service {
   void disarm(detail::polled& armed) noexcept;
   void happened(detail::polled& armed) noexcept;
 
-  reactor& reactor_;
+  reactor_thread& reactor_;
   timer timer_;
   std::unordered_map<int, detail::polled*> polls_;
 };
@@ -83,7 +83,7 @@ template <class S>
 class service_await : public detail::reactor_await {
  protected:
   // `where`: the reactor of the service, for work that it has begun; null: any of the runtime.
-  explicit service_await(reactor* where = nullptr) noexcept : reactor_await(where) {}
+  explicit service_await(reactor_thread* where = nullptr) noexcept : reactor_await(where) {}
   ~service_await() = default;
 
   // On the reactor's thread. Makes the service if need be, and throws what that throws.

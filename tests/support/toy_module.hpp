@@ -67,7 +67,7 @@ class device {
 // A reactor service: the scales need a moment to settle before each use.
 class settling final : public lade::reactor_service {
  public:
-  explicit settling(lade::reactor& where) : reactor_service(where) {}
+  explicit settling(lade::reactor_thread& where) : reactor_service(where) {}
 
   class moment final : public lade::service_await<settling> {
    public:
