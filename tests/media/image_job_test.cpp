@@ -83,7 +83,7 @@ TEST_F(ImageJob, AsksForAnotherPartnerWhenOneIsComplete) {
 
 TEST_F(ImageJob, AsksForAnotherPartnerWhenALargeOneStops) {
   auto now = job_of(0), next = job_of(1), last = job_of(2);
-  const auto first = file(400, 300), large = file(1600, 1200), third = file(60, 60);
+  const auto first = file(800, 400), large = file(1000, 1400), third = file(40, 40);
   begin(now, first);
   begin(next, large);
   begin(last, third);

@@ -513,7 +513,7 @@ TEST(DecodeClip, OptionsThatCannotWorkAreNamed) {
   refused([](options& o) { o.sampling.position = clip_position{6}; },
           "position is none of clip_position");
   refused([](options& o) { o.sampling.end = clip_end{4}; }, "end is none of clip_end");
-  refused([](options& o) { o.fit = image_fit{3}; }, "fit is none of image_fit");
+  refused([](options& o) { o.fit = image_fit{4}; }, "fit is none of image_fit");
   refused([](options& o) { o.colour = image_colour{4}; }, "colour is none of image_colour");
   refused([](options& o) { o.layout = clip_layout{3}; }, "layout is none of clip_layout");
   EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .decoding = {.decoder = "h265x"}}); },
