@@ -41,8 +41,8 @@ std::span<const zip_member> zip_archive::members() const noexcept { return state
 
 const zip_member* zip_archive::find(std::string_view name) const noexcept {
   auto& order = state_->by_name;
-  auto behind = std::ranges::upper_bound(
-      order, name, {}, [this](std::size_t i) { return state_->name_of(i); });
+  auto behind = std::ranges::upper_bound(order, name, {},
+                                         [this](std::size_t i) { return state_->name_of(i); });
   if (behind == order.begin()) return nullptr;
   auto& last = state_->members[*std::prev(behind)];
   return last.name() == name ? &last : nullptr;
