@@ -100,7 +100,9 @@ TEST(PerRun, RunsAtTheSameTimeHaveFunctionsOfTheirOwn) {
 
 TEST(PerRun, TheFunctionKnowsItsRunAndItsStage) {
   auto make = [](const stage_run& run) {
-    return [run](int item) { return run.stage() + " " + std::to_string(run.seed() + item); };
+    return [run](int item) {
+      return run.stage() + " " + std::to_string(run.seed() + static_cast<std::uint64_t>(item));
+    };
   };
   auto stage = map(per_run(make), {.concurrency = 2, .name = "name"});
   auto other = map([](int item) { return item; }, {.name = "name"});
