@@ -78,12 +78,19 @@ static void check_boxes(const tensor& boxes, const box_options& options, std::st
           "boxes must be contiguous f32 or f64 [any number, 4] in memory of the host");
 }
 
-static void check_edges(const box_edges& box, std::int64_t i, std::string_view doing) {
+static std::string_view name_of(box_format format) {
+  constexpr std::string_view names[] = {"xyxy", "xywh", "cxcywh"};
+  return names[static_cast<std::size_t>(format)];
+}
+
+static void check_edges(const box_edges& box, std::int64_t i, box_format format,
+                        std::string_view doing) {
   const auto refuse = [&](std::string_view why) {
     throw error(errc::invalid_data, doing, "box " + std::to_string(i) + " " + std::string(why));
   };
   if (!std::isfinite(box.width()) || !std::isfinite(box.height())) refuse("is not finite");
-  if (box.width() < 0 || box.height() < 0) refuse("ends before it begins");
+  if (box.width() < 0 || box.height() < 0)
+    refuse("ends before it begins, as " + std::string(name_of(format)));
 }
 
 // The boxes that are left, and their numbers before.
@@ -99,7 +106,7 @@ static kept_boxes keep_boxes(const tensor& boxes, const chosen_crop& crop,
   const auto* values = boxes.data<T>();
   for (std::int64_t i = 0; i < boxes.shape()[0]; ++i, values += 4) {
     const auto box = edges_of({values[0], values[1], values[2], values[3]}, options.format);
-    check_edges(box, i, doing);
+    check_edges(box, i, options.format, doing);
     const auto moved = moved_box(box, crop);
     const auto inside = clipped_box(moved, crop.result);
     if (!is_box_kept(moved, inside, options)) continue;
@@ -126,7 +133,7 @@ static cropped_boxes crop_boxes_of(const tensor& boxes, const chosen_crop& crop,
   const tensor_spec of_numbers{element_type::i64, {count}};
   const tensor numbers(of_numbers, allocate_now(of_numbers.bytes()));
   std::ranges::copy(kept.numbers, numbers.data<std::int64_t>());
-  return {tensor_of_boxes<T>(kept, {boxes.type(), {count, 4}}), numbers};
+  return {tensor_of_boxes<T>(kept, {boxes.type(), {count, 4}}), numbers, boxes.shape()[0]};
 }
 
 static cropped_boxes crop_boxes_by(const tensor& boxes, const chosen_crop& crop,
@@ -148,18 +155,20 @@ cropped_boxes crop_boxes(const sample& in, std::string_view field, const chosen_
 }
 
 tensor cropped_boxes::rows_of(const tensor& values) const {
-  const auto refuse = [](std::string_view why) {
+  const auto refuse = [](const std::string& why) {
     throw error(errc::invalid_argument, "choose the rows of boxes", why);
   };
   if (values.rank() == 0 || !values.contiguous() || !values.where().is_host_accessible())
     refuse("the values must be contiguous, with a row for each box, in memory of the host");
+  if (values.shape()[0] != before_)
+    refuse("the values have " + std::to_string(values.shape()[0]) + " rows, there were " +
+           std::to_string(before_) + " boxes");
   const tensor_spec spec{values.type(), values.shape().tail().prepend(kept_.shape()[0])};
   const tensor rows(spec, allocate_now(spec.bytes()));
   const auto bytes = tensor_spec{values.type(), values.shape().tail()}.bytes();
   auto* out = rows.bytes();
   for (std::int64_t i = 0; i < kept_.shape()[0]; ++i, out += bytes) {
     const auto number = kept_.data<std::int64_t>()[i];
-    if (number >= values.shape()[0]) refuse("the values have fewer rows than there were boxes");
     if (bytes > 0)
       std::memcpy(out, values.bytes() + static_cast<std::size_t>(number) * bytes, bytes);
   }

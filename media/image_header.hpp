@@ -31,4 +31,8 @@ image_header header_of(detail::byte_view file);
 // refused.
 detail::byte_view encoded_bytes_of(const sample& in, std::string_view name);
 
+// The size that the stored crop of a sample says, if the options name its field; else that of the
+// options. 0 x 0 for a crop that will be refused.
+image_size size_of_result(const sample& in, const image_options& options);
+
 }  // namespace lade::media

@@ -281,8 +281,7 @@ detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
   return detail::byte_view(found->bytes().bytes());
 }
 
-// What the crop of a sample says, else the options; of a crop that will be refused, nothing.
-static image_size size_of_result(const sample& in, const image_options& options) {
+image_size size_of_result(const sample& in, const image_options& options) {
   const auto* stored = options.crop_field.empty() ? nullptr : in.find_field(options.crop_field);
   if (stored == nullptr || stored->type() != field::kind::tensor)
     return {options.width, options.height};

@@ -238,9 +238,10 @@ std::size_t decode_mask::memory_to_write(const sample& in) const {
 }
 
 std::size_t decode_mask::memory_needed(const sample& in) const {
-  const auto values = image_.options().width > 0 ? spec_.elements()
-                                                 : pixels_of_mask(encoded_bytes_of(in, field()),
-                                                                  image_.options().max_pixels);
+  const auto size = size_of_result(in, image_.options());
+  const auto values =
+      size.width > 0 ? static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height)
+                     : pixels_of_mask(encoded_bytes_of(in, field()), image_.options().max_pixels);
   return values * element_bytes(spec_.type) + memory_to_write(in);
 }
 

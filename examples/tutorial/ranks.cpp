@@ -12,7 +12,7 @@ int main() {
   lade::runtime runtime;
   auto rank = lade::rank_from_environment();
   auto batches = lade::from_index(20, std::identity()) | lade::shuffle({.seed = 7}) |
-                 lade::shard(rank) | lade::batch(global_batch / rank.world);
+                 lade::shard(rank) | lade::batch(lade::batch_size_of_rank(global_batch, rank));
 
   std::cout << "rank " << rank.rank << " of " << rank.world << ", " << batches.size().value()
             << " steps:";

@@ -48,6 +48,7 @@ class batch_stage {
     return detail::make_pipeline<std::vector<T>>(
         detail::node_facts::behind(in.last(), "batch")
             .in_groups(options_.size, options_.drop_last)
+            .holding(options_.size)
             .mixing_parts("batch"),
         [in, options = options_](const detail::open_context& run) {
           auto& counters = run.add_stage("batch");

@@ -132,6 +132,9 @@ class equal_steps_stage {
 //   auto steps = files | shuffle({.seed = 7}) | shard(rank) | map(io::read) | batch_into(...) |
 //                equal_steps();
 //
+// The number of steps is the size() of this rank's pipeline. So all ranks run the same pipeline
+// with the same list and the same seeds; otherwise set equal_steps_options::steps.
+//
 // Repeats: a further pass over the pipeline makes the repeats anew. So nothing is kept in memory,
 // and an item that fails again is counted again. The run fails if it needs a repeat but the rank
 // has no items, or all of them fail.
@@ -213,9 +216,9 @@ async_generator<step_of<T>> equal_steps_stage::make(
     if (left.is_whole_input()) co_await items->next();  // lets caches see the end of the input
     items.reset();
     if (!left.is_reached() && !run.run->profiling()) items.emplace(pass_after_pass(in, run));
-    input.end();
     while (items && !left.is_reached()) {
       auto* item = co_await items->next();
+      input.end();  // the sources of the further pass are open now
       if (!item) left.fail_without_items();
       if (left.leaves_out_repeat()) continue;
       left.take();
@@ -223,6 +226,7 @@ async_generator<step_of<T>> equal_steps_stage::make(
       detail::count_step(counters, step);
       co_yield step;
     }
+    input.end();
   } catch (...) {
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }

@@ -94,8 +94,8 @@ class map_settings {
   failure_policy policy() const;
 
   // The pool from which the function allocates its buffers: within the budget of the runtime, in
-  // the memory of the options.
-  buffer_pool memory_of(lade::runtime& where) const;
+  // the memory of the options, else in `otherwise`, else in that of the runtime.
+  buffer_pool memory_of(lade::runtime& where, memory_resource* otherwise) const;
 
   // Throws error(invalid_argument) if the options do not fit the items.
   template <class In, class Out>
@@ -156,7 +156,11 @@ class mapping final : public node<Out> {
 
   async_generator<Out> open(const open_context& run) const override {
     auto& counters = run.add_stage(settings_->name());
-    auto make = [&] { return functions_->for_run(stage_run(run, counters)); };
+    auto make = [&] {
+      auto made = functions_->for_run(stage_run(run, counters));
+      require_host_accessible(settings_->name(), made->host_memory());
+      return made;
+    };
     auto function = begin_with(make, run, counters);
     auto* memory = function->host_memory();
     if (memory) run.at->batch_memory = memory;
@@ -164,7 +168,7 @@ class mapping final : public node<Out> {
       if (settings_->is_in_place(run.run->options()))
         return open_in_place(run, counters, std::move(function));
     auto staff = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
-    if (memory) staff.memory = memory;
+    if (!staff.memory) staff.memory = memory;
     return open_concurrent<Out>(in_, run, settings_->name(), staff, function);
   }
 
@@ -185,7 +189,7 @@ class mapping final : public node<Out> {
                                    stage_counters& counters, in_place_calls calls) {
     identify identity;
     stage_random draws(run, self->facts().number());
-    auto pool = self->settings_->memory_of(run.run->runtime());
+    auto pool = self->settings_->memory_of(run.run->runtime(), function->host_memory());
     call_memory memory(pool, counters, run.stop);
     auto worker = begin_worker(*function, run, counters);
     kept_name<In> name;

@@ -82,12 +82,18 @@ class stage_run {
 //
 // A function that copies batches elsewhere may have a member `host_memory() const`, which returns a
 // memory_resource&: the memory from which the function copies fastest. A batch_into before the
-// stage then allocates its tensors there, and the function's own buffers come from there too. The
-// memory must outlive the run.
+// stage then allocates its tensors there, and the function's own buffers come from there too,
+// unless the options of the map name a memory. A std::shared_ptr owns the resource, or it outlives
+// the pipelines, the runtime and all buffers: see memory_resource.hpp.
 template <class Make>
 class per_run {
+  static_assert(std::is_invocable_v<const Make&, const stage_run&>,
+                "lade::per_run: make must take a const lade::stage_run& and be callable as const: "
+                "not a mutable lambda, not one without a parameter");
+
  public:
   using function = std::invoke_result_t<const Make&, const stage_run&>;
+  static_assert(!std::is_void_v<function>, "lade::per_run: make must return the function");
 
   explicit per_run(Make make) : make_(std::move(make)) {}
 

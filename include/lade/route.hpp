@@ -65,7 +65,8 @@ struct route_settings {
 std::size_t require_path(std::integral auto number, std::size_t paths) {
   if (std::cmp_less(number, 0) || std::cmp_greater_equal(number, paths))
     throw error(errc::invalid_argument, "choose a path",
-                "number " + std::to_string(number) + " of " + std::to_string(paths));
+                "the router returned " + std::to_string(number) + ", and there are " +
+                    std::to_string(paths) + " paths, numbered from 0");
   return static_cast<std::size_t>(number);
 }
 

@@ -128,7 +128,7 @@ class whole_batch final : public batch_chooser<T> {
   }
 
   template <class Numbers>
-  std::vector<std::size_t> checked(const Numbers& numbers, std::size_t items) const {
+  std::vector<std::size_t> checked(Numbers& numbers, std::size_t items) const {
     std::vector<std::size_t> paths;
     for (auto each : numbers) paths.push_back(require_path(+each, settings_->paths));
     require_path_for_each(paths.size(), items);

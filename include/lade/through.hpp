@@ -74,17 +74,20 @@ class custom_inputs {
   // Call it before every call of the coroutine, also before the first.
   void begin();
 
-  void take(std::string name);
-  void end();   // an input has ended
-  void fail();  // an input has failed
+  void take(std::string name, const lineage& origin);
+  void yielded();  // the coroutine has yielded an item, made of all that was taken before
+  void end();      // an input has ended
+  void fail();     // an input has failed
 
   // may_skip: the current call has taken an item, and no input has failed. is_over: all inputs have
   // ended.
   bool may_skip() const;
   bool is_over() const;
 
-  // The name of the item taken last.
+  // The name of the item taken last, and the lineage of all that was taken since the last item was
+  // yielded.
   std::string last() const;
+  lineage since_last() const;
 
  private:
   mutable std::mutex mutex_;  // guards the members below
@@ -92,6 +95,7 @@ class custom_inputs {
   bool failed_ = false;
   bool took_ = false;  // whether the current call has taken an item
   std::string last_;
+  lineage since_last_;
 };
 
 // An input of a custom stage. Counts its items in `counter`, records their lineages in `check` and
@@ -104,7 +108,7 @@ async_generator<T> recorded(async_generator<T> items, std::atomic<std::uint64_t>
     while (auto* item = co_await items.next()) {
       counter.fetch_add(1, std::memory_order_relaxed);
       if (check) check->take(items.origin());
-      if (inputs) inputs->take(name_of(*item));
+      if (inputs) inputs->take(name_of(*item), items.origin());
       co_yield *item;
     }
   } catch (...) {
@@ -202,7 +206,7 @@ async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, ope
       item = co_await stage.items.next().apart();
     } catch (...) {
       has_failed = true;
-      lost = stage.items.unyielded();
+      if (stage.inputs) lost = stage.inputs->since_last();
       failure = custom.failed(run, counters, stage.inputs.get(), lost);
     }
     if (failure) std::rethrow_exception(failure);
@@ -219,12 +223,15 @@ async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, ope
       begin_with(follow, run, counters);
     }
     if (has_failed) {
+      if (run.run->failures().is_behind()) co_await run.run->failures().room();
+      stage.inputs->yielded();
       co_await consume(lost);
       if (stage.inputs->is_over()) co_return;
       stage.items = stage.again();
       continue;
     }
     if (!item) co_return;
+    if (stage.inputs) stage.inputs->yielded();
     count_out(counters, *item);
     with_lineage<T> yielded{origins.of(stage.items.origin()), *item};
     co_yield yielded;

@@ -42,12 +42,6 @@ node_facts node_facts::part_behind(node_ptr in) {
   return facts;
 }
 
-node_facts node_facts::of_run() {
-  node_facts facts;
-  facts.role_ = role::part;
-  return facts;
-}
-
 node_facts node_facts::path_of(node_ptr in, std::uint64_t number) {
   auto facts = behind(std::move(in), {});
   facts.role_ = role::path;
@@ -88,7 +82,6 @@ node_facts node_facts::in_groups(std::uint64_t size, bool drop_last) && {
   return std::move(*this)
       .yielding(cardinality::group, groups)
       .grouping(size, size)
-      .holding(size)
       .with("size", size)
       .with_flag("drop_last", drop_last);
 }

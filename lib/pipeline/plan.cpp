@@ -78,6 +78,7 @@ planned_rules plan::rules_before(planned_node& place) {
   if (facts.counts_steps_) require_last(place);
   if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);
   apply_effect(place, rules);
+  if (facts.stage_.cardinality == cardinality::at_most_one) rules.drops_behind = true;
   if (facts.pairs_) rules.keeps_batches_whole = true;
   if (facts.wants_batches_) rules.batches_for = &place;
   if (facts.caches_) {
@@ -89,8 +90,9 @@ planned_rules plan::rules_before(planned_node& place) {
 
 void plan::require_last(const planned_node& place) {
   const auto& name = place.node->facts().effect_name_;
-  if (const auto* mixes = place.rules.mixes_parts) refuse(place, name + " is before " + *mixes);
-  if (place.rules.parts_behind || place.rules.in_path)
+  if (const auto* mixes = place.rules.mixes_parts)
+    refuse(place, name + " is before " + *mixes + ": put it last");
+  if (place.rules.parts_behind || place.rules.drops_behind || place.rules.in_path)
     refuse(place, name + " is not the last stage: its steps are not those of the consumer");
 }
 
@@ -129,14 +131,20 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
   const auto& facts = split.node->facts();
   auto before = facts.joins_ ? split.rules : inside;
   const std::string* mixes = nullptr;
+  bool any_makes_parts = false;
+  bool members_unknown = false;
   inside.in_path = true;
   for (auto i = facts.paths_.size(); i-- > 0;) {
     planned_rules told;
     visit(add_input(*facts.paths_[i], split, inside, 0), &told);
     if (told.mixes_parts != inside.mixes_parts) mixes = told.mixes_parts;
     if (!told.parts_behind) continue;
+    any_makes_parts = true;
+    members_unknown |= told.members_unknown;
+  }
+  if (any_makes_parts) {
     before.parts_behind = before.keeps_batches_whole = true;
-    before.members_unknown |= told.members_unknown;
+    before.members_unknown = members_unknown;
   }
   if (mixes) mix_parts(*mixes, before);
   return before;

@@ -62,10 +62,11 @@ concurrent_core::concurrent_core(const open_context& run, stage_counters& counte
 
 concurrent_core::registration::registration(concurrent_core& stage, const stage_key& key)
     : stage_(stage) {
-  stage_.run_->stages().watch(*this);
-  if (!stage_.options_.tuned_by) return;
-  stage_.run_->tuned().open(*this, key, stage_.counters_, *stage_.options_.tuned_by);
-  begin_tuning(stage_.run_);
+  if (stage_.options_.tuned_by) {
+    stage_.run_->tuned().open(*this, key, stage_.counters_, *stage_.options_.tuned_by);
+    begin_tuning(stage_.run_);
+  }
+  stage_.run_->stages().watch(*this);  // last: the destructor does not run if this throws
 }
 
 concurrent_core::registration::~registration() {

@@ -98,8 +98,9 @@ concurrent_options map_settings::told(concurrent_options staff) const {
   return staff;
 }
 
-buffer_pool map_settings::memory_of(lade::runtime& where) const {
-  return options_.memory ? where.memory().over(*options_.memory) : where.memory();
+buffer_pool map_settings::memory_of(lade::runtime& where, memory_resource* otherwise) const {
+  auto* memory = options_.memory ? options_.memory : otherwise;
+  return memory ? where.memory().over(*memory) : where.memory();
 }
 
 }  // namespace lade::detail

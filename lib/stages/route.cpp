@@ -21,7 +21,8 @@ route_settings::route_settings(const route_options& options, std::string stage,
 void require_path_for_each(std::size_t paths, std::size_t items) {
   if (paths != items)
     throw error(errc::invalid_argument, "choose paths",
-                std::to_string(paths) + " for a batch of " + std::to_string(items));
+                "the router returned " + std::to_string(paths) + " for a batch of " +
+                    std::to_string(items) + " items");
 }
 
 }  // namespace lade::detail

@@ -13,10 +13,16 @@ void custom_inputs::begin() {
   took_ = false;
 }
 
-void custom_inputs::take(std::string name) {
+void custom_inputs::take(std::string name, const lineage& origin) {
   std::lock_guard lock(mutex_);
   took_ = true;
   last_ = std::move(name);
+  since_last_.merge(origin);
+}
+
+void custom_inputs::yielded() {
+  std::lock_guard lock(mutex_);
+  since_last_ = {};
 }
 
 void custom_inputs::end() {
@@ -44,11 +50,18 @@ std::string custom_inputs::last() const {
   return last_;
 }
 
+lineage custom_inputs::since_last() const {
+  std::lock_guard lock(mutex_);
+  return since_last_;
+}
+
 custom_stage::custom_stage(std::string name, const through_options& options)
     : name_(std::move(name)),
       rule_(options.lineage),
       policy_{.finally = options.on_error, .budget = options.error_budget} {
   require_budget(name_, options.error_budget);
+  if (!skips() && options.error_budget.is_given())
+    throw error(errc::invalid_argument, name_, "error_budget has no effect without on_error::skip");
   if (skips() && rule_ == lineage_rule::carried)
     throw error(errc::invalid_argument, name_,
                 "on_error::skip would lose the items that a stage of lineage_rule::carried holds");

@@ -1,4 +1,4 @@
-// error: a path does not take items of this type
+// error: a path must be a stage, such as lade::map(function), that takes items of this type
 #include <lade/chain.hpp>
 #include <lade/from.hpp>
 #include <lade/pad.hpp>

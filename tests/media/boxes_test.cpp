@@ -102,8 +102,10 @@ TEST(Boxes, RowsOfOtherTensorsFollowThem) {
   const tensor pairs(element_type::u8, {3, 2});
   std::ranges::copy(std::array<std::uint8_t, 6>{1, 2, 3, 4, 5, 6}, pairs.data<std::uint8_t>());
   EXPECT_THAT(values_of<std::uint8_t>(cropped.rows_of(pairs)), ElementsAre(1, 2, 5, 6));
-  EXPECT_THAT([&] { cropped.rows_of(labels.slice(0, 2)); },
-              ThrowsMessage<error>(HasSubstr("the values have fewer rows than there were boxes")));
+  for (std::int64_t rows : {2, 4})
+    EXPECT_THAT([&] { cropped.rows_of(tensor(element_type::i64, {rows})); },
+                ThrowsMessage<error>(HasSubstr("the values have " + std::to_string(rows) +
+                                               " rows, there were 3 boxes")));
   EXPECT_THAT([&] { cropped.rows_of(tensor(element_type::u8, {})); },
               ThrowsMessage<error>(HasSubstr("the values must be contiguous")));
 }

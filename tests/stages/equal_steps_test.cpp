@@ -318,6 +318,15 @@ TEST(EqualSteps, HasNoStateBeforeStagesThatGroupSteps) {
               ThrowsMessage<error>(HasSubstr("equal_steps is before batch")));
 }
 
+TEST(EqualSteps, HasNoStateBeforeStagesThatDropSteps) {
+  runtime runtime({.threads = 1});
+  auto odd = [](const step_of<int>& step) { return *step % 2 == 1; };
+  auto items = runtime.run(from(up_to(24)) | equal_steps() | filter(odd));
+  take_some(items, 1);
+  EXPECT_THAT([&] { items.state(); },
+              ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage")));
+}
+
 TEST(EqualSteps, RepeatsNeedNoCopies) {
   runtime runtime({.threads = 1});
   auto items = from(up_to(3)) | map(make_fragile) | equal_steps({.steps = 5});

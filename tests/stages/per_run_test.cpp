@@ -243,6 +243,37 @@ struct write_length {
   }
 };
 
+// Allocates a buffer for every item.
+class allocates {
+ public:
+  explicit allocates(memory_resource& memory) : memory_(&memory) {}
+  memory_resource& host_memory() const { return *memory_; }
+  std::size_t operator()(int bytes) const {
+    return allocate_now(static_cast<std::size_t>(bytes)).size();
+  }
+
+ private:
+  memory_resource* memory_;
+};
+
+TEST(PerRun, BuffersComeFromTheMemoryOfTheFunctionUnlessTheOptionsNameOne) {
+  for (auto concurrency : {1u, 2u}) {
+    counted_memory of_function, of_options;
+    auto make = [&](const stage_run&) { return allocates(of_function); };
+    auto run_with = [&](memory_resource* memory) {
+      runtime where;
+      collect(where, from(std::vector{100, 200}) |
+                         map(per_run(make), {.concurrency = concurrency, .memory = memory}));
+    };
+    run_with(nullptr);
+    EXPECT_GE(of_function.allocations, 1) << concurrency;
+    of_function.allocations = 0;
+    run_with(&of_options);
+    EXPECT_EQ(of_function.allocations, 0) << concurrency;
+    EXPECT_GE(of_options.allocations, 1) << concurrency;
+  }
+}
+
 class first_of_batch {
  public:
   explicit first_of_batch(memory_resource& memory) : memory_(&memory) {}

@@ -254,9 +254,11 @@ TEST(Route, TheNumberOfNoPathFailsTheItem) {
            route([number](const std::string&) { return number; }, chain(), chain());
   };
   EXPECT_THAT([&] { collect(runtime, all(2)); },
-              ThrowsMessage<stage_error>("route (a.jpg): choose a path: number 2 of 2"));
+              ThrowsMessage<stage_error>("route (a.jpg): choose a path: the router returned 2, and "
+                                         "there are 2 paths, numbered from 0"));
   EXPECT_THAT([&] { collect(runtime, all(-1)); },
-              ThrowsMessage<stage_error>("route (a.jpg): choose a path: number -1 of 2"));
+              ThrowsMessage<stage_error>("route (a.jpg): choose a path: the router returned -1, "
+                                         "and there are 2 paths, numbered from 0"));
 }
 
 TEST(Route, TheNumberOfNoPathMayBeSkipped) {
@@ -650,7 +652,8 @@ TEST(RouteBatches, TheNumberOfNoPathFailsTheItem) {
   runtime runtime({.threads = 2});
   auto batches = from(numbers{9}) | batch(3);
   EXPECT_THAT([&] { collect(runtime, batches | route_batches(by_three, chain(), chain())); },
-              ThrowsMessage<stage_error>("route_batches (2): choose a path: number 2 of 2"));
+              ThrowsMessage<stage_error>("route_batches (2): choose a path: the router returned 2, "
+                                         "and there are 2 paths, numbered from 0"));
   route_options skipping{.on_error = on_error::skip};
   EXPECT_THAT(collect(runtime, batches | route_batches(by_three, skipping, chain(), chain())),
               ElementsAre(ElementsAre(0, 1), ElementsAre(3, 4), ElementsAre(6, 7)));
@@ -829,9 +832,10 @@ TEST(RouteBatches, ARouterOfBatchesMustReturnAPathForEachItem) {
   runtime where({.threads = 2});
   auto batches = from(numbers{4}) | batch(4);
   EXPECT_THAT([&] { collect(where, batches | route_batches(one_short, chain(), chain())); },
-              ThrowsMessage<stage_error>(HasSubstr("3 for a batch of 4")));
-  EXPECT_THAT([&] { collect(where, batches | route_batches(no_path, chain(), chain())); },
-              ThrowsMessage<stage_error>(HasSubstr("number 2 of 2")));
+              ThrowsMessage<stage_error>(HasSubstr("returned 3 for a batch of 4 items")));
+  EXPECT_THAT(
+      [&] { collect(where, batches | route_batches(no_path, chain(), chain())); },
+      ThrowsMessage<stage_error>(HasSubstr("the router returned 2, and there are 2 paths")));
 }
 
 TEST(RouteBatches, BeginsNoMoreBatchesThanItsBuffer) {

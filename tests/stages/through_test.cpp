@@ -116,11 +116,38 @@ TEST(ThroughOnError, SkipEndsTheRunWithOneFailureMoreThanItsBudget) {
               ThrowsMessage<stage_error>(HasSubstr("bad 3")));
 }
 
+TEST(ThroughOnError, ABudgetWithoutSkipIsRefused) {
+  EXPECT_THAT([] { sums_without({}, {.error_budget = {.count = 3}}); },
+              ThrowsMessage<error>(HasSubstr("error_budget has no effect without")));
+}
+
 TEST(ThroughOnError, SkipIsRefusedWhereTheCoroutineHoldsItems) {
   auto options = skipping;
   options.lineage = lineage_rule::carried;
   EXPECT_THAT([&] { sums_without({}, options); },
               ThrowsMessage<error>(AllOf(HasSubstr("on_error::skip"), HasSubstr("carried"))));
+}
+
+static async_generator<int> but(async_generator<int> in, int bad) {
+  while (auto* item = co_await in.next()) {
+    if (*item == bad) throw std::runtime_error("bad");
+    co_yield *item;
+  }
+}
+
+static async_generator<int> through_a_helper(async_generator<int> in, int bad) {
+  auto items = but(std::move(in), bad);
+  while (auto* item = co_await items.next()) co_yield *item;
+}
+
+TEST(ThroughOnError, WhatAHelperOfTheCoroutineHasTakenIsSkippedToo) {
+  runtime where;
+  auto items = from(up_to(8)) | through(through_a_helper, skipping, 3);
+  auto run = where.run(items);
+  EXPECT_THAT(collect(run), ElementsAre(0, 1, 2, 4, 5, 6, 7));
+  auto first = where.run(items);
+  for (int i = 0; i < 5; ++i) first.wait_next();
+  EXPECT_EQ(to_string(first.state().delivered), "0-5");
 }
 
 TEST(ThroughOnError, ARunWithSkippedItemsResumesExactly) {

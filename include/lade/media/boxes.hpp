@@ -17,7 +17,7 @@ namespace lade::media {
 enum class box_format : std::uint8_t {
   xyxy,    // left, top, right, bottom: Pascal VOC, torchvision's detectors
   xywh,    // left, top, width, height: COCO
-  cxcywh,  // the centre, then width and height
+  cxcywh,  // the centre, then width and height; in pixels, not YOLO's shares of the image
 };
 
 struct box_options {
@@ -36,19 +36,22 @@ struct box_options {
 // The boxes that remain after a crop, in their order.
 class cropped_boxes {
  public:
-  cropped_boxes(tensor boxes, tensor kept) : boxes_(std::move(boxes)), kept_(std::move(kept)) {}
+  // `before`: the number of boxes before the crop.
+  cropped_boxes(tensor boxes, tensor kept, std::int64_t before)
+      : boxes_(std::move(boxes)), kept_(std::move(kept)), before_(before) {}
 
   const tensor& boxes() const noexcept { return boxes_; }  // [n, 4], in pixels of the result
   const tensor& kept() const noexcept { return kept_; }    // i64 [n]: indices before the crop
 
   // Returns the rows of another tensor that belong to these boxes, such as their labels, as a new
   // tensor: [all] becomes [n], and [all, ...] becomes [n, ...]. Throws error(invalid_argument) for
-  // a tensor with fewer rows, or one that is not contiguous in host memory.
+  // a tensor that has not a row for each box before the crop, or is not contiguous in host memory.
   tensor rows_of(const tensor& values) const;
 
  private:
   tensor boxes_;
   tensor kept_;
+  std::int64_t before_;
 };
 
 // Converts boxes of an image to boxes of the result of its crop: cropped, flipped and scaled.

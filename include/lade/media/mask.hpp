@@ -89,6 +89,10 @@ class decode_mask final {
   // Decode by the crop that decode_image makes of the sample's image with the same draw. The sample
   // must contain the image, from whose header the size is read. Throw the errors above and those of
   // decode_image::crop_of.
+  //
+  // Random numbers differ between stages. So decode an image and its mask in one stage: by writers,
+  // or in one function with one draw. Two maps or two paths of a tee choose different crops; they
+  // need the crop in a field (`crop_field`).
   void operator()(const sample& in, const tensor& slot, random draw = {}) const;
   tensor operator()(const sample& in, random draw = {}) const;
 

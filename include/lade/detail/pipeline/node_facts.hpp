@@ -42,7 +42,6 @@ class node_facts {
 
   // A part of another stage, or of a run, which is no stage by itself.
   static node_facts part_behind(node_ptr in);
-  static node_facts of_run();
 
   // path_of: the beginning of a path of a split. Its `number` follows the stages of the paths
   // before it. split_of: the stage in which the paths of a split end.

@@ -36,6 +36,9 @@ struct planned_rules {
   // delivered: it would be paired or split unlike in any other run.
   bool keeps_batches_whole = false;
 
+  // Whether a later stage may drop items, so that the consumer takes fewer than the node yields.
+  bool drops_behind = false;
+
   bool in_path = false;  // the node is in a path of a route or tee
 
   // The nearest later cache, and the nearest later stage that chooses the memory of batches.

@@ -353,7 +353,9 @@ auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   auto branch = make_pipeline<T>(std::move(begin), [number](const open_context& run) {
     return split<T>::branch(run, number);
   });
-  static_assert(accepts<pipeline<T>, Path>, "lade: a path does not take items of this type");
+  static_assert(
+      accepts<pipeline<T>, Path>,
+      "lade: a path must be a stage, such as lade::map(function), that takes items of this type");
   return path.attach(branch);
 }
 
