@@ -86,8 +86,9 @@ struct pipeline_description {
 //               "executor":"in_place","ordering":"kept","options":{},"size":50000,
 //               "held_items":null,"held_bytes":null,"refuses_state":null}, ...]}
 //
-// The lines count stages from 1, the inputs of JSON from 0. An unknown size is left out of a line,
-// and null in JSON.
+// The lines are printable: a control character in a name or an option is an escape there. They
+// count stages from 1, the inputs of JSON from 0. An unknown size is left out of a line, and null
+// in JSON.
 std::string to_string(const pipeline_description& pipeline);
 std::string to_json(const pipeline_description& pipeline);
 

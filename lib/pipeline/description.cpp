@@ -1,6 +1,7 @@
 #include <lade/description.hpp>
 #include <lade/detail/common/json.hpp>
 #include <lade/detail/pipeline/node.hpp>
+#include <lade/printable.hpp>
 
 #include <algorithm>
 #include <array>
@@ -137,7 +138,7 @@ static std::string line_of(const stage_description& stage) {
   if (stage.ordering == stage_ordering::changed) line += ", reordered";
   if (!stage.refuses_state.empty()) line += ", no state";
   if (stage.size) line += ", " + std::to_string(*stage.size) + " items";
-  return line;
+  return printable(line);
 }
 
 std::string to_string(const pipeline_description& pipeline) {

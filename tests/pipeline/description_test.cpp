@@ -57,6 +57,12 @@ TEST(Description, IsALineForEachStage) {
             "5 batch of 4, size 8, drop_last\n");
 }
 
+TEST(Description, LinesArePrintable) {
+  auto items = list_of(3) | map(twice, {.name = "clear\x1b[2J\nscreen"});
+  EXPECT_THAT(to_string(items.describe()), HasSubstr("clear\\x1b[2J\\nscreen: map"));
+  EXPECT_EQ(items.describe().stages.at(1).name, "clear\x1b[2J\nscreen");
+}
+
 TEST(Description, TellsHowAShardTreatsTheRemainder) {
   auto list = list_of(10);
   EXPECT_EQ(to_string((list | shard({1, 4, remainder::keep})).describe()),
