@@ -93,6 +93,17 @@ node_facts node_facts::holding(std::optional<std::uint64_t> items,
   return std::move(*this);
 }
 
+node_facts node_facts::failing(std::optional<on_error> policy) && {
+  may_fail_ = true;
+  policy_ = policy;
+  return std::move(*this);
+}
+
+bool node_facts::drops(on_error of_run) const noexcept {
+  return stage_.cardinality == cardinality::at_most_one ||
+         (may_fail_ && policy_.value_or(of_run) == on_error::skip);
+}
+
 node_facts node_facts::mixing_parts(std::string how) && {
   effect_ = parts_effect::mixes;
   effect_name_ = std::move(how);

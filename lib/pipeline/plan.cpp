@@ -18,7 +18,8 @@ const planned_node& planned_node::input(const node_base& of) const {
   return **found;
 }
 
-plan::plan(const node_base& last, progress& states) : progress_(states) {
+plan::plan(const node_base& last, progress& states, on_error policy)
+    : progress_(states), policy_(policy) {
   auto& behind = places_.emplace_back();
   visit(add_input(last, behind, {}, 0), nullptr);
 }
@@ -78,7 +79,7 @@ planned_rules plan::rules_before(planned_node& place) {
   if (facts.counts_steps_) require_last(place);
   if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);
   apply_effect(place, rules);
-  if (facts.stage_.cardinality == cardinality::at_most_one) rules.drops_behind = true;
+  if (facts.drops(policy_)) rules.drops_behind = true;
   if (facts.pairs_) rules.keeps_batches_whole = true;
   if (facts.wants_batches_) rules.batches_for = &place;
   if (facts.caches_) {
@@ -138,6 +139,7 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
     planned_rules told;
     visit(add_input(*facts.paths_[i], split, inside, 0), &told);
     if (told.mixes_parts != inside.mixes_parts) mixes = told.mixes_parts;
+    if (told.drops_behind) before.drops_behind = true;
     if (!told.parts_behind) continue;
     any_makes_parts = true;
     members_unknown |= told.members_unknown;

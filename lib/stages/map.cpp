@@ -37,7 +37,9 @@ void map_settings::require_fit(bool substitutes, bool may_retry, bool tasks) con
 }
 
 node_facts map_settings::facts(node_ptr in, std::string kind, bool tasks, bool drops) const {
-  auto facts = node_facts::behind(std::move(in), std::move(kind), name_).completing(options_.order);
+  auto facts = node_facts::behind(std::move(in), std::move(kind), name_)
+                   .completing(options_.order)
+                   .failing(options_.substitute.has_value() ? on_error::fail : options_.on_error);
   if (drops) facts = std::move(facts).yielding(cardinality::at_most_one);
   if (!tasks && is_in_place({})) return facts;
   const auto computes = options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool;

@@ -16,6 +16,7 @@
 #include <lade/shuffle.hpp>
 #include <lade/state.hpp>
 #include <lade/stats.hpp>
+#include <lade/tee.hpp>
 
 #include "../support/pipelines.hpp"
 #include "../support/resume.hpp"
@@ -325,6 +326,33 @@ TEST(EqualSteps, HasNoStateBeforeStagesThatDropSteps) {
   take_some(items, 1);
   EXPECT_THAT([&] { items.state(); },
               ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage")));
+}
+
+TEST(EqualSteps, HasNoStateBeforePathsThatDropSteps) {
+  runtime runtime({.threads = 1});
+  auto odd = [](const step_of<int>& step) { return *step % 2 == 1; };
+  auto value = [](const step_of<int>& step) { return *step; };
+  auto items = runtime.run(from(up_to(24)) | equal_steps() | tee(map(value), filter(odd)));
+  take_some(items, 1);
+  EXPECT_THAT([&] { items.state(); },
+              ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage")));
+}
+
+TEST(EqualSteps, HasNoStateBeforeStagesThatSkipFailures) {
+  runtime runtime({.threads = 1});
+  auto numbers = from(up_to(24)) | equal_steps();
+  auto value = [](const step_of<int>& step) { return *step; };
+  auto state_behind = [&](const map_options& options, on_error of_run) {
+    auto items = runtime.run(numbers | map(value, options), {.on_error = of_run});
+    take_some(items, 1);
+    return items.state();
+  };
+  const auto refused = ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage"));
+  EXPECT_THAT([&] { state_behind({}, on_error::skip); }, refused);
+  EXPECT_THAT([&] { state_behind({.on_error = on_error::skip}, on_error::fail); }, refused);
+  EXPECT_EQ(state_behind({}, on_error::fail).steps_taken, 1u);
+  EXPECT_EQ(state_behind({.on_error = on_error::fail}, on_error::skip).steps_taken, 1u);
+  EXPECT_EQ(state_behind({.substitute = 0}, on_error::skip).steps_taken, 1u);
 }
 
 TEST(EqualSteps, RepeatsNeedNoCopies) {

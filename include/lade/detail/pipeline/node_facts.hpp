@@ -13,7 +13,11 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::detail {
+namespace lade {
+
+enum class on_error : std::uint8_t;
+
+namespace detail {
 
 class node_base;
 using node_ptr = counted_ptr<const node_base>;
@@ -52,6 +56,7 @@ class node_facts {
   node_facts uncounted() &&;  // a stage without statistics
   node_facts on(stage_executor executor) &&;
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
+  node_facts failing(std::optional<on_error> policy) &&;  // items may fail; default: run's policy
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
 
   // The largest number of items that the stage holds, and of their bytes.
@@ -90,6 +95,10 @@ class node_facts {
   // Whether the node is a stage of its own in statistics.
   bool is_counted() const noexcept { return role_ == role::stage || role_ == role::split; }
   bool is_path() const noexcept { return role_ == role::path; }
+
+  // Whether the stage may drop items in a run with this policy.
+  bool drops(on_error of_run) const noexcept;
+
   bool is_reordering() const noexcept { return effect_ == parts_effect::reorders; }
 
  private:
@@ -107,6 +116,8 @@ class node_facts {
   std::string effect_name_;
   bool tells_members_ = true;
   std::string groups_;  // "of 4 in steps of 2"
+  bool may_fail_ = false;
+  std::optional<on_error> policy_;  // if items may fail; none: the run's
   bool pairs_ = false;
   bool joins_ = false;
   bool counts_steps_ = false;
@@ -118,4 +129,6 @@ class node_facts {
 // Describes a pipeline, by its last node.
 pipeline_description describe(const node_base& last);
 
-}  // namespace lade::detail
+}  // namespace detail
+
+}  // namespace lade

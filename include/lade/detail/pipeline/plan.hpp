@@ -86,10 +86,10 @@ struct planned_node {
 // thread.
 class plan {
  public:
-  // Reports to `states` which stages refuse a state, and what a state must contain. Throws
-  // error(invalid_argument) if the run requires a state that is refused. Throws
-  // error(limit_exceeded) if too many stages with several inputs are nested.
-  plan(const node_base& last, progress& states);
+  // `policy`: the run's, for stages without one. Reports to `states` which stages refuse a state,
+  // and what a state must contain. Throws error(invalid_argument) if the run requires a state that
+  // is refused. Throws error(limit_exceeded) if too many stages with several inputs are nested.
+  plan(const node_base& last, progress& states, on_error policy);
 
   // The place behind the last node, at which opening begins.
   const planned_node& end() const noexcept { return places_.front(); }
@@ -110,6 +110,7 @@ class plan {
   void refuse(const planned_node& place, const std::string& why);
 
   progress& progress_;
+  on_error policy_;
   std::deque<planned_node> places_;
 };
 

@@ -57,7 +57,7 @@ class run_state {
 
   // Plans the run of the pipeline that ends in `last`. Must be called once, before the pipeline is
   // opened. The pipeline must outlive the run.
-  void make_plan(const node_base& last) { plan_.emplace(last, progress_); }
+  void make_plan(const node_base& last) { plan_.emplace(last, progress_, options_.on_error); }
   const detail::plan& plan() const noexcept { return *plan_; }
 
   // Null unless the run is a trial of a profile.
