@@ -58,7 +58,8 @@ class stage_run {
 //   auto begin = [](const lade::stage_run& run) { return ask_model(run); };
 //   auto answers = questions | lade::map(lade::per_run(begin), {.concurrency = 16});
 //
-// `make(const stage_run&)` returns the function. The pipeline owns `make`.
+// `make(const stage_run&)` returns the function. The pipeline owns `make`. Only map takes such a
+// function; filter and flat_map do not.
 //
 // Threads: `make` is called on the CPU pool when a run opens the stage, possibly for several runs
 // at a time. The function is called as map says: by several threads at a time, through a const
