@@ -1,3 +1,4 @@
+#include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/stages/in_place_calls.hpp>
 
 #include <algorithm>

@@ -17,6 +17,8 @@
 
 namespace lade::detail {
 
+struct open_context;
+
 // The call that the stage is in, for overviews. Any thread may ask for one.
 class watched_call final : private overviewed {
  public:
