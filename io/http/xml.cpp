@@ -1,5 +1,6 @@
 #include "xml.hpp"
 
+#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -52,26 +53,9 @@ xml_text xml_text::require(std::string_view name) const {
   return *found;
 }
 
-static bool append_utf8(std::string& to, std::uint32_t code) {
-  auto add = [&](std::uint32_t byte) { to += static_cast<char>(byte); };
-  if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
-  if (code < 0x80) {
-    add(code);
-    return true;
-  }
-  if (code < 0x800) {
-    add(0xc0 | code >> 6);
-  } else {
-    if (code < 0x10000) {
-      add(0xe0 | code >> 12);
-    } else {
-      add(0xf0 | code >> 18);
-      add(0x80 | (code >> 12 & 0x3f));
-    }
-    add(0x80 | (code >> 6 & 0x3f));
-  }
-  add(0x80 | (code & 0x3f));
-  return true;
+// XML allows no surrogates and no zero.
+static bool is_character(std::uint32_t code) {
+  return code > 0 && code <= 0x10ffff && (code < 0xd800 || code >= 0xe000);
 }
 
 // "amp", "#38" or "#x26".
@@ -89,7 +73,9 @@ static bool append_entity(std::string& to, std::string_view name) {
   std::uint32_t code = 0;
   auto* end = name.data() + name.size();
   auto [last, failure] = std::from_chars(name.data(), end, code, is_hexadecimal ? 16 : 10);
-  return failure == std::errc() && last == end && append_utf8(to, code);
+  if (failure != std::errc() || last != end || !is_character(code)) return false;
+  detail::append_utf8(to, code);
+  return true;
 }
 
 std::string xml_text::plain() const {

@@ -177,23 +177,6 @@ char32_t json_reader::read_hex() {
   return value;
 }
 
-static void append_utf8(std::string& into, char32_t code) {
-  auto add = [&](char32_t byte) { into += static_cast<char>(static_cast<unsigned char>(byte)); };
-  if (code < 0x80) return add(code);
-  if (code < 0x800) {
-    add(0xc0 | code >> 6);
-  } else {
-    if (code < 0x10000) {
-      add(0xe0 | code >> 12);
-    } else {
-      add(0xf0 | code >> 18);
-      add(0x80 | (code >> 12 & 0x3f));
-    }
-    add(0x80 | (code >> 6 & 0x3f));
-  }
-  add(0x80 | (code & 0x3f));
-}
-
 // What follows a backslash. Characters beyond 16 bits are two surrogates.
 void json_reader::read_escape(std::string& into) {
   constexpr std::string_view letters = "\"\\/bfnrt";

@@ -30,4 +30,22 @@ std::size_t utf8_characters(std::string_view text) noexcept {
   return count;
 }
 
+// RFC 3629, section 3.
+void append_utf8(std::string& into, char32_t code) {
+  auto add = [&](char32_t byte) { into += static_cast<char>(static_cast<unsigned char>(byte)); };
+  if (code < 0x80) return add(code);
+  if (code < 0x800) {
+    add(0xc0 | code >> 6);
+  } else {
+    if (code < 0x10000) {
+      add(0xe0 | code >> 12);
+    } else {
+      add(0xf0 | code >> 18);
+      add(0x80 | (code >> 12 & 0x3f));
+    }
+    add(0x80 | (code >> 6 & 0x3f));
+  }
+  add(0x80 | (code & 0x3f));
+}
+
 }  // namespace lade::detail

@@ -94,13 +94,14 @@ void metrics::add(const run_statistics& run, const metric_labels& labels) {
     add(std::string("lade_run_") + name, type, help, value, labels);
   };
   sample("elapsed_seconds", gauge, "Time since the run began.", metric_seconds(run.elapsed));
-  sample("items_total", counter, "Items given to the consumer.",
+  sample("items_total", counter, "Items delivered to the consumer.",
          static_cast<double>(run.delivered));
   sample("consumer_wait_seconds_total", counter, "Time that the consumer waited for items.",
          metric_seconds(run.sink_wait));
   sample("consumer_blocks_seconds_total", counter,
          "Time that finished items waited for the consumer.", metric_seconds(run.sink_blocked));
-  sample("memory_wait_seconds_total", counter, "Time that no item was begun for want of memory.",
+  sample("memory_wait_seconds_total", counter,
+         "Time that no item was started, because the memory budget was exhausted.",
          metric_seconds(run.memory_wait));
   sample("threads", gauge, "Threads of the CPU pool.", run.threads);
   sample("cpus", gauge, "CPUs that the process may use.", run.cpus);
@@ -115,27 +116,28 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   auto time = [&](const char* name, const char* help, std::chrono::nanoseconds value) {
     add(std::string("lade_stage_") + name, counter, help, metric_seconds(value), labels);
   };
-  count("items_total", "Items given to the next stage.", stage.out);
-  count("input_items_total", "Items taken from the stage before.", stage.in);
-  count("failures_total", "Items whose function threw.", stage.failed);
+  count("items_total", "Items delivered to the next stage.", stage.out);
+  count("input_items_total", "Items received from the previous stage.", stage.in);
+  count("failures_total", "Items that failed.", stage.failed);
   count("skipped_total", "Failed items that were dropped.", stage.skipped);
-  count("substituted_total", "Failed items that were replaced.", stage.substituted);
-  count("retries_total", "Calls for an item for which one had failed.", stage.retried);
-  count("repeats_total", "Repeats of items for others that are missing.", stage.repeated);
-  count("bytes_total", "Bytes of these items: read, or written.", stage.bytes);
+  count("substituted_total", "Failed items that were replaced by the substitute.",
+        stage.substituted);
+  count("retries_total", "Retries of failed calls.", stage.retried);
+  count("repeats_total", "Repeated items: steps of equal_steps.", stage.repeated);
+  count("bytes_total", "Bytes of delivered items: read, or written.", stage.bytes);
   time("busy_seconds_total", "Time inside the function, of all workers, up to now.", stage.busy);
   time("cpu_seconds_total", "CPU time of calls that have returned, from samples.", stage.cpu);
   time("awaited_seconds_total", "Of busy, time of calls that awaited something: flat_map.",
        stage.awaited);
-  time("paused_seconds_total", "Pauses of all workers before they try an item again.",
-       stage.paused);
-  time("input_wait_seconds_total", "Time waiting for the stage before.", stage.input_wait);
-  time("output_wait_seconds_total", "Time waiting for room: the next stage is slow.",
+  time("paused_seconds_total", "Pauses of all workers before retries.", stage.paused);
+  time("input_wait_seconds_total", "Time starved: waiting for the previous stage.",
+       stage.input_wait);
+  time("output_wait_seconds_total", "Time blocked on output: the next stage is slow.",
        stage.output_wait);
-  time("memory_wait_seconds_total", "Time waiting for memory to begin an item with.",
-       stage.memory_wait);
+  time("memory_wait_seconds_total", "Time blocked on memory, before an item.", stage.memory_wait);
   time("starving_seconds_total", "Time that the next stage waited for this one.", stage.starving);
-  add("lade_stage_workers", gauge, "Items that may be worked on at a time.", stage.workers, labels);
+  add("lade_stage_workers", gauge, "Concurrency: items that are processed at a time.",
+      stage.workers, labels);
   add("lade_stage_slots", gauge, "Items that the stage may hold.", static_cast<double>(stage.slots),
       labels);
   if (stage.workers > 0 || stage.durations.total() > 0) add_durations(stage, labels);

@@ -37,7 +37,7 @@ static run_statistics two_stages() {
 
 TEST(Prometheus, TellsARunInBaseUnits) {
   auto text = to_prometheus(two_stages(), {{"run", "train"}});
-  EXPECT_THAT(text, HasSubstr("# HELP lade_run_items_total Items given to the consumer.\n"
+  EXPECT_THAT(text, HasSubstr("# HELP lade_run_items_total Items delivered to the consumer.\n"
                               "# TYPE lade_run_items_total counter\n"
                               "lade_run_items_total{run=\"train\"} 100\n"));
   EXPECT_THAT(text, HasSubstr("lade_run_consumer_wait_seconds_total{run=\"train\"} 2.5\n"));
