@@ -43,7 +43,7 @@ for name in $PROGRAMS; do echo "lade:examples / $name"; done
 PROGRAMS = ["ranks", "train_cuda", "train_libtorch"]
 
 # At every commit, in this order. One more check has no command: that nothing is left out.
-ALWAYS = ["test --no-suite slow", "fallback" + IO, "format --check", "docs"]
+ALWAYS = ["test --no-suite slow", "fallback" + IO, "demo", "format --check", "docs"]
 # The hash of a commit, and the commands whose turn it is.
 TURNS = {"0000": ["asan --suite core", "fallback: asan --suite core"],
          "0001": ["asan --no-suite core", "fallback: asan" + WAITING],
@@ -117,7 +117,7 @@ class Ci(unittest.TestCase):
         self.assertEqual(log, [*ALWAYS, *(command for each in turns for command in each)])
 
     def test_the_first_command_that_fails_is_the_last(self):
-        self.assertEqual(self.run_ci(fails="format"), (1, "3 passed, 1 failed", ALWAYS[:3]))
+        self.assertEqual(self.run_ci(fails="format"), (1, "4 passed, 1 failed", ALWAYS[:4]))
 
     def test_a_program_that_was_not_built_is_a_failure(self):
         for missing in PROGRAMS:

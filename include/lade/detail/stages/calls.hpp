@@ -6,6 +6,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/common/counted.hpp>
 #include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/memory_resource.hpp>
