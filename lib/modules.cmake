@@ -64,6 +64,7 @@ set(lade_core_sources
   lib/memory/freed_memory.cpp
   lib/memory/memory_resource.cpp
   lib/observability/dashboard.cpp
+  lib/observability/duration_histogram.cpp
   lib/observability/figures.cpp
   lib/observability/metrics.cpp
   lib/observability/metrics_server.cpp
@@ -117,6 +118,7 @@ set(lade_core_sources
   lib/stages/from.cpp
   lib/stages/in_place_calls.cpp
   lib/stages/items_in_hand.cpp
+  lib/stages/link.cpp
   lib/stages/map.cpp
   lib/stages/merge.cpp
   lib/stages/pad.cpp

@@ -6,7 +6,7 @@
 #include <lade/detail/common/require.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/concurrent.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/pipeline.hpp>
 
 #include <algorithm>
@@ -147,11 +147,12 @@ class prefetch_stage {
         detail::node_facts::behind(in.last(), "prefetch").holding(count_).with("count", count_),
         [in, count = count_](const detail::open_context& run) {
           auto& counters = run.add_stage("prefetch");
-          detail::concurrent_options options{.slots = count, .workers = 0};
-          std::shared_ptr<detail::concurrent_core> ahead(
-              new detail::concurrent_stage<T, T>(run, counters, options));
-          return async_generator<T>(
-              detail::open_behind(*in.last(), run, detail::owner(std::move(ahead))));
+          auto options = detail::link_options::ahead(count);
+          detail::owner<detail::link_base> ahead(std::make_shared<detail::link<T>>(run, options));
+          ahead->count_for(counters);
+          run.run->stages().note_workers(counters, {.slots = count});
+          ahead->start(in.open(ahead->before(run)));
+          return detail::deliver_from<T>(std::move(ahead));
         });
   }
 
