@@ -127,10 +127,6 @@ void run_state::start(std::shared_ptr<const void> stage, const context& surround
   children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
 }
 
-bool run_state::short_of_memory(std::uint64_t items) const {
-  return runtime_.memory().would_wait(stages_.allocated_bytes() / items);
-}
-
 std::string run_state::overview() const {
   auto memory = runtime_.memory().stats();
   auto now = statistics();
@@ -154,7 +150,7 @@ run_statistics run_state::statistics() const {
   result.cpus = available_cpus();
   result.sink_wait = sink.starving.until(now);
   result.sink_blocked = sink.output_wait.until(now);
-  result.memory_wait = memory_wait.until(now);
+  result.memory_wait = sink.memory_wait.until(now);
   result.sink_waits = sink.starving.ended();
   result.delivered = sink.out;
   auto first = first_item_.load(std::memory_order_relaxed);

@@ -116,10 +116,6 @@ class run_state {
   // run.
   void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
 
-  // Whether one more item may exceed the memory budget. An item is estimated to need the mean of
-  // the `items` so far.
-  bool short_of_memory(std::uint64_t items) const;
-
   scope& children() noexcept { return children_; }
 
   // Starts a coroutine that runs concurrently with the stage's generators. `surroundings`: its
@@ -153,8 +149,8 @@ class run_state {
   run_statistics statistics() const;
   std::stop_source over;       // requested at the end of the run
   stage_counters sink{"run"};  // output queue; starving: the consumer waited; output_wait: the last
-                               // stage was blocked
-  waiting_time memory_wait;    // time in which no item was started for lack of memory
+                               // stage was blocked; memory_wait: no item was started for lack of
+                               // memory
 
  private:
   friend class open_input;
