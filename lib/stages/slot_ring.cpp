@@ -176,11 +176,13 @@ std::size_t slot_ring::room() const noexcept {
   return held < most_held_ ? most_held_ - held : 0;
 }
 
-// So many free slots; the others suffice for the workers, or for the feeders that share the slots.
+// So many free slots. With workers, the others keep these busy. Without, one wake-up serves half of
+// the queued items.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
-  const auto busy = options_.workers > 0 ? most_working_ : options_.feeders - 1;
-  const auto others = most_held_ > busy ? most_held_ - busy : 0;
-  return std::max<std::size_t>(1, std::min(most_held_ / 4, others));
+  const auto busy = options_.workers > 0 ? most_working_ : options_.feeders;
+  const auto queued = most_held_ > busy ? most_held_ - busy : 0;
+  const auto some = options_.workers > 0 ? std::min(most_held_ / 4, queued) : queued / 2;
+  return std::max<std::size_t>(1, some);
 }
 
 void slot_ring::note_filled(std::size_t slot) noexcept {
