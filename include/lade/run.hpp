@@ -187,9 +187,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // The counters of all stages up to now. Any thread, at any time.
   run_statistics statistics() const { return state_->statistics(); }
 
-  // settings() returns the current settings of the stages with automatic concurrency, from the
-  // source on. freeze() ends the tuning: those stages keep the best settings found so far. Any
-  // thread, at any time.
+  // settings() returns the current settings of the stages with automatic options, from the source
+  // on; the output queue is called "run". freeze() ends the tuning: those stages keep the best
+  // settings found so far. Any thread, at any time.
   std::vector<stage_setting> settings() const { return state_->tuned().settings(); }
   void freeze() { state_->tuned().freeze(); }
 
@@ -223,8 +223,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
         pipeline_(what),
         state_(std::make_shared<detail::run_state>(where, options, children_, before.get(),
                                                    profiling)),
-        items_(std::make_shared<detail::link<T>>(state_, output_options(options.ready),
-                                                 state_->wanted())),
+        items_(
+            std::make_shared<detail::link<T>>(state_, output_options(options), state_->wanted())),
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
@@ -236,7 +236,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   static constexpr auto none = detail::slot_ring::none;
 
   // fill() may hold one item more than are ready.
-  static detail::link_options output_options(std::size_t ready) {
+  static detail::link_options output_options(const run_options& options) {
+    const auto ready = options.ready == automatic ? options.tune.most : options.ready;
     return {.ring = {.slots = ready + 1, .waits_for_memory = true, .measures_feeder = true},
             .is_traced = false,
             .is_output = true};
@@ -308,6 +309,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       co_await detail::tell_profile(*state, what.last(), wanted);
     state->begin();
     detail::begin_telling(state);
+    if (state->options().ready == automatic)
+      items.tune(state->output_key(), detail::queue_tuner(state->options().tune.most));
     state->make_plan(*what.last());
     detail::open_input until_all_are(state);
     auto source = what.open(detail::open_context(state, surroundings.stop));

@@ -18,7 +18,7 @@ static run_options options_of_rest(run_options options) {
 }
 
 static void require_run(const run_options& options) {
-  require_count("run", "ready", options.ready, {.least = 1});
+  if (options.ready != automatic) require_count("run", "ready", options.ready, {.least = 1});
   require_retry("run", options.retry);
   require_budget("run", options.error_budget);
   require_tuning("run", options.tune);

@@ -1,6 +1,5 @@
 #include "items_in_hand.hpp"
 
-#include <lade/detail/observability/observer.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/runtime/activity.hpp>
 #include <lade/detail/runtime/continue_on.hpp>
@@ -47,7 +46,7 @@ concurrent_core::concurrent_core(const open_context& run, stage_counters& counte
   run_->stages().note_workers(counters, assign_executors());
   if (options_.shares_cpus)
     run_->tuned().list(run.at->key(), {counters.name(), options_.workers, options_.buffer});
-  if (options_.tuned_by) tuning_.emplace(*this, run.at->key());
+  if (options_.tuned_by) tune(run.at->key(), *options_.tuned_by);
 }
 
 stage_workers concurrent_core::assign_executors() {
@@ -65,17 +64,6 @@ stage_workers concurrent_core::assign_executors() {
     if (options_.on_reactor) worker_contexts_[i].home = &run_->runtime().reactor(i);
   }
   return staff;
-}
-
-concurrent_core::tuning::tuning(concurrent_core& stage, const stage_key& key) : stage_(stage) {
-  stage_.run_->tuned().open(*this, key, stage_.counters(), *stage_.options_.tuned_by);
-  begin_tuning(stage_.run_);
-}
-
-concurrent_core::tuning::~tuning() { stage_.run_->tuned().close(*this); }
-
-void concurrent_core::tuning::set(const tuner::setting& now) {
-  stage_.ring_.bound(now.concurrency, now.concurrency + now.buffer);
 }
 
 void concurrent_core::start_workers(generator upstream) {

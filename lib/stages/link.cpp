@@ -1,3 +1,4 @@
+#include <lade/detail/observability/observer.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
@@ -205,6 +206,24 @@ std::string link_base::report::overview(clock::time_point at) const {
         .since = record.since.load(std::memory_order_relaxed)};
   });
   return to_string(link_.counters_->name(), now, at);
+}
+
+void link_base::tune(const stage_key& key, const tuner& begin) {
+  tuning_.emplace(*this, key, begin);
+}
+
+link_base::tuning::tuning(link_base& tuned, const stage_key& key, const tuner& begin)
+    : link_(tuned) {
+  link_.run_->tuned().open(*this, key, *link_.counters_, begin);
+  begin_tuning(link_.run_);
+}
+
+link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
+
+// The feeder of an output queue holds an item beside those that are ready.
+void link_base::tuning::set(const tuner::setting& now) {
+  const auto held = now.concurrency + now.buffer + (link_.options_.is_output ? 1 : 0);
+  link_.ring_.bound(now.concurrency, held);
 }
 
 }  // namespace lade::detail

@@ -176,12 +176,12 @@ std::size_t slot_ring::room() const noexcept {
   return held < most_held_ ? most_held_ - held : 0;
 }
 
-// So many free slots. With workers, the others keep these busy. Without, one wake-up serves half of
-// the queued items.
+// So many free slots: with one feeder a quarter, or as many as workers leave; with several, half of
+// what they do not hold themselves.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
-  const auto busy = options_.workers > 0 ? most_working_ : options_.feeders;
-  const auto queued = most_held_ > busy ? most_held_ - busy : 0;
-  const auto some = options_.workers > 0 ? std::min(most_held_ / 4, queued) : queued / 2;
+  const auto busy = options_.feeders > 1 ? options_.feeders : most_working_;
+  const auto others = most_held_ > busy ? most_held_ - busy : 0;
+  const auto some = options_.feeders > 1 ? others / 2 : std::min(most_held_ / 4, others);
   return std::max<std::size_t>(1, some);
 }
 

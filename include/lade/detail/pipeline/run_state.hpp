@@ -8,6 +8,7 @@
 #include <lade/detail/pipeline/failure_journal.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/detail/pipeline/progress.hpp>
+#include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/detail/pipeline/stage_registry.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/runtime/executor.hpp>
@@ -143,6 +144,7 @@ class run_state {
   // The stages with automatic concurrency, shared by all epochs. begin_looking() returns true once
   // in a run: that caller starts the tuning.
   tuned_stages& tuned() noexcept { return *tuned_; }
+  stage_key output_key() const noexcept { return {tuned_.get(), 0}; }  // of the output queue
   bool begin_looking() noexcept { return !looked_at_.exchange(true); }
 
   lade::state state() const;

@@ -223,20 +223,6 @@ class concurrent_core : public link_base {
   virtual std::unique_ptr<slot_calls> begin_calls() = 0;
 
  private:
-  // The interface for the tuning. Not the core itself: it must not call a virtual function of an
-  // object whose derived part is still being constructed.
-  class tuning final : private tunable {
-   public:
-    tuning(concurrent_core& stage, const stage_key& key);
-    tuning(const tuning&) = delete;
-    ~tuning();
-
-   private:
-    void set(const tuner::setting& now) override;
-
-    concurrent_core& stage_;
-  };
-
   void put(std::size_t slot, void* item, const lineage& origin) final;
   void trace_levels() const final;
   stage_workers assign_executors();
@@ -271,7 +257,6 @@ class concurrent_core : public link_base {
   std::deque<memory_claim> worker_claims_;
   std::optional<buffer_pool> worker_memory_;  // if options.memory is set
   std::vector<context> worker_contexts_;
-  std::optional<tuning> tuning_;
 };
 
 // Opens the stages before, starts `stage` behind them, and returns its generator.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/memory/demand.hpp>
@@ -11,6 +12,8 @@
 #include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/pipeline/stage_key.hpp>
+#include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/stages/slot_ring.hpp>
 #include <lade/lineage.hpp>
 #include <lade/stats.hpp>
@@ -113,6 +116,10 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   // Sets the stage whose statistics the link and its inputs add to. Must be called before start().
   void count_for(stage_counters& counters);
+
+  // Has the run adjust the capacity, and the number of workers, while the link works. Must be
+  // called at most once, after count_for().
+  void tune(const stage_key& key, const tuner& begin);
 
   // Has the inputs run on another executor than the CPU pool. Must be called before start().
   void compute_on(executor& home) noexcept { context_.home = &home; }
@@ -217,6 +224,19 @@ class link_base : public std::enable_shared_from_this<link_base> {
     const link_base& link_;
   };
 
+  // The interface for the tuning. Not the link itself, for the same reason.
+  class tuning final : private tunable {
+   public:
+    tuning(link_base& tuned, const stage_key& key, const tuner& begin);
+    tuning(const tuning&) = delete;
+    ~tuning();
+
+   private:
+    void set(const tuner::setting& now) override;
+
+    link_base& link_;
+  };
+
   static task<> drain(link_base& self, generator input, std::shared_ptr<const void> end);
   void fill(std::size_t slot, void* item, const lineage& origin);
   void count_in() noexcept;
@@ -240,6 +260,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   std::exception_ptr failure_;
   std::stop_callback<close_on_stop<link_base>> on_consumer_stop_;
   std::optional<report> report_;
+  std::optional<tuning> tuning_;
 };
 
 // A link without workers.
