@@ -28,6 +28,9 @@ class item_list {
   virtual ~item_list() = default;
   virtual std::uint64_t size() const = 0;
   virtual T at(std::uint64_t index) const = 0;
+
+  // Identifies the items in states. Empty: states compare only their number.
+  virtual std::string identity() const { return {}; }
 };
 
 // One step of an order: which position of the sequence before it a position stands for.
