@@ -33,6 +33,7 @@ set(lade_core_sources
   lib/common/futex.cpp
   lib/common/json.cpp
   lib/common/json_reader.cpp
+  lib/common/name_digest.cpp
   lib/common/printable.cpp
   lib/common/range_allocator.cpp
   lib/common/require.cpp

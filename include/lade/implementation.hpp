@@ -30,6 +30,7 @@
 #include "../../lib/common/futex.cpp"
 #include "../../lib/common/json.cpp"
 #include "../../lib/common/json_reader.cpp"
+#include "../../lib/common/name_digest.cpp"
 #include "../../lib/common/printable.cpp"
 #include "../../lib/common/range_allocator.cpp"
 #include "../../lib/common/require.cpp"

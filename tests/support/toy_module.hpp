@@ -91,7 +91,7 @@ class settling final : public lade::reactor_service {
   class moment final : public lade::service_await<settling> {
    public:
     void await_resume() const {
-      if (stopped()) throw lade::error(lade::errc::stopped, "settle the scales");
+      if (stopped() || ended_early()) throw lade::error(lade::errc::stopped, "settle the scales");
     }
 
    private:
