@@ -395,6 +395,12 @@ template <class S>
 concept unfinished_index_source =
     !std::ranges::input_range<S> && requires(S& source) { source.at(std::uint64_t{}); };
 
+// The same for a listing.
+template <class S>
+concept unfinished_listing =
+    !std::ranges::input_range<S> &&
+    (requires(S& source) { source.list(); } || requires(S& source) { source.list_all(); });
+
 // The name of an item of a listing, by which states identify the listing.
 template <class Source, class T>
 std::string listed_identity(const Source& source, const T& item) {
@@ -522,6 +528,10 @@ auto from(Source source, const from_options& options = {}) {
     static_assert(!detail::unfinished_index_source<Source>,
                   "lade::from: an index source has size(), at(index) and identity(), and all are "
                   "callable as const");
+    static_assert(
+        !detail::unfinished_listing<Source>,
+        "lade::from: a listing has list(), which returns a generator, and list_all(), and "
+        "both are callable as const");
     static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
     using value = std::ranges::range_value_t<Source>;
     if constexpr (std::ranges::input_range<const Source>)

@@ -6,6 +6,7 @@
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/detail/runtime/reactor.hpp>
 
+#include <cassert>
 #include <chrono>
 #include <unordered_map>
 
@@ -46,7 +47,7 @@ class reactor_timer : private detail::timer {
   reactor_timer() noexcept {
     fired = [](detail::timer& due) noexcept { static_cast<reactor_timer&>(due).expired(); };
   }
-  ~reactor_timer() = default;
+  ~reactor_timer() { assert(!started); }
 
  private:
   // May set the timer again.
