@@ -2,18 +2,19 @@
 
 #pragma once
 
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/runtime.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
+#include <lade/thread_pool.hpp>
 
 #include <utility>
 
 namespace lade::cuda {
 
 template <class T>
-task<T> begin_on(lade::detail::executor& where, task<T> work) {
-  co_await lade::detail::continue_on(where);
+task<T> begin_on(thread_pool& where, task<T> work) {
+  co_await continue_on(where);
   co_return co_await std::move(work);
 }
 
@@ -24,9 +25,10 @@ template <class T>
 task<T> on_cpu_pool(task<T> work) {
   auto here = co_await this_context();
   if (!here.runtime) co_return co_await std::move(work);
-  here.home = &here.runtime->pool();
-  auto moved = begin_on(*here.home, std::move(work));
-  co_return co_await lade::detail::under(here, std::move(moved));
+  auto& pool = here.runtime->pool();
+  here.home = &pool;
+  auto moved = begin_on(pool, std::move(work));
+  co_return co_await lade::with_context(here, std::move(moved));
 }
 
 }  // namespace lade::cuda

@@ -25,7 +25,7 @@ static void remove_block(cache_directory* from, block_key key) { from->remove(ke
 
 static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   ++cache.damaged;
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   co_await here.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
@@ -111,10 +111,11 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_ke
 static task<> lock_block(disk_cache::state& cache, block_key key) {
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(20);
   constexpr std::chrono::nanoseconds longest_wait = std::chrono::minutes(1);
-  auto begun = detail::clock::now();
+  auto begun = std::chrono::steady_clock::now();
   std::chrono::nanoseconds pause = std::chrono::microseconds(200);
   bool waits = false;
-  while (!cache.directory.try_lock(key) && detail::clock::now() - begun < longest_wait) {
+  while (!cache.directory.try_lock(key) &&
+         std::chrono::steady_clock::now() - begun < longest_wait) {
     if (!std::exchange(waits, true)) ++cache.waits;
     co_await sleep(pause);
     pause = std::min(2 * pause, longest_pause);
@@ -139,7 +140,7 @@ task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
     if (!has_ended) co_return;
     std::tie(flight, leads) = cache.flights.join(key);
   }
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   block_flights::lead only(cache.flights, key, flight, here);
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
@@ -230,7 +231,7 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   label.etag = part.etag();
   auto name = without_secrets(url);
   label.name = name;
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto [outcome, crc] =
       co_await here.runtime->pool().run(write_block, &cache.directory, label, part.content());
   if (outcome == cache_directory::outcome::published) {
@@ -266,7 +267,7 @@ task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const st
     if (!cache.directory.has_room()) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      auto& here = co_await detail::this_context_reference();
+      auto& here = co_await this_context_reference();
       block_flights::lead lead(cache.flights, key, flight, here);
       co_return co_await lead_flight(cache, url, number, key, of, lead);
     }

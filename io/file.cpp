@@ -5,10 +5,10 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/common/require.hpp>
-#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/store.hpp>
+#include <lade/reactor_operation.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
@@ -28,17 +28,11 @@ namespace lade {
 
 detail::descriptor::~descriptor() {
   if (fd_ < 0) return;
-  if (this_executor == reactor_)
-    reactor_->close(fd_);
-  else
-    ::close(fd_);
+  close_descriptor(fd_);
   if (holder_) open_files::of_process().end_hold(holder_);
 }
 
 namespace io {
-
-using detail::io_operation;
-using detail::operation;
 
 // Gives the result of a system call, or throws what it means.
 static std::int64_t file_check(std::int64_t result, std::string_view doing,
@@ -58,11 +52,9 @@ static void require_own_file(int fd, const struct ::stat& found, const std::stri
   fcntl(fd, F_SETFL, 0);  // O_NONBLOCK
 }
 
-static operation open_call(const std::string& path, int directory = AT_FDCWD, int flags = 0) {
-  return operation({.what = io_operation::kind::open,
-                    .fd = directory,
-                    .path = path.c_str(),
-                    .flags = O_RDONLY | O_CLOEXEC | flags});
+static reactor_operation open_call(const std::string& path, int directory = AT_FDCWD,
+                                   int flags = 0) {
+  return reactor_operation::open(directory, path.c_str(), O_RDONLY | O_CLOEXEC | flags);
 }
 
 // A file is read in pieces: a stop waits for no more than those in flight. A piece out of the page
@@ -76,16 +68,12 @@ static constexpr std::size_t direct_piece_bytes = std::size_t{4} << 20;
 static constexpr std::size_t apart_bytes = std::size_t{256} << 10;
 
 // Reads the next piece. One of a stream is read by the reactor: elsewhere nothing could cancel it.
-static operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset, bool is_stream,
-                           bool direct = false) {
+static reactor_operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset,
+                                   bool is_stream, bool direct = false) {
   auto most = is_stream ? apart_bytes : direct ? direct_piece_bytes : cached_piece_bytes;
-  return operation({.what = io_operation::kind::read,
-                    .fd = fd,
-                    .data = into.data(),
-                    .bytes = std::min(into.size(), most),
-                    .offset = offset,
-                    .direct = direct,
-                    .apart = !is_stream && !direct && into.size() > apart_bytes});
+  bool apart = !is_stream && !direct && into.size() > apart_bytes;
+  return reactor_operation::read(fd, into.first(std::min(into.size(), most)), offset,
+                                 {.direct = direct, .apart = apart});
 }
 
 // What O_DIRECT wants offsets, lengths and addresses to be multiples of, at most.
@@ -102,10 +90,7 @@ static std::size_t whole_pages(std::size_t bytes) {
 // begins a read whenever an item is taken.
 static constexpr std::size_t hurried_operations = 8;
 
-static bool is_hurried(const context& here) {
-  auto& reactor = here.runtime->reactor();
-  return detail::this_executor == &reactor && reactor.in_flight() >= hurried_operations;
-}
+static bool is_hurried() { return operations_in_flight() >= hurried_operations; }
 
 static bool should_bypass(int fd, const struct ::stat& found, bool hurried) {
   auto bytes = static_cast<std::uint64_t>(found.st_size);
@@ -154,7 +139,7 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
   if (object_) co_return co_await object_->read_at(into, offset);
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   int fd = descriptor_.get();
   std::size_t done = 0;
   while (auto copied = detail::read_cached(here, fd, into.subspan(done), offset + done, path_))
@@ -187,7 +172,7 @@ static task<std::int64_t> open_later(const std::string& path, const context* hol
 }
 
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int flags) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   if (auto store = find_store(path)) {
     auto object = co_await store->open(std::move(path), may_be_absent);
     if (!object) co_return std::nullopt;
@@ -199,8 +184,7 @@ task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int 
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &here, AT_FDCWD, flags);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
-  auto& reactor = here.runtime->reactor();
-  detail::descriptor opened_now(fd, &reactor);  // which closes it if there is no memory to note it
+  detail::descriptor opened_now(fd);  // which closes it if there is no memory to note it
   if (flags == own_file) require_own_file(fd, stat_of(fd, path), path);
   detail::open_files::of_process().hold(&here);
   co_return file(std::move(opened_now).held_by(&here), std::move(path));
@@ -269,8 +253,7 @@ task<file_info> stat(std::string path) {
   }
   path = local_path(std::move(path));
   struct statx found{};
-  operation call(
-      {.what = io_operation::kind::stat, .fd = AT_FDCWD, .path = path.c_str(), .data = &found});
+  auto call = reactor_operation::stat(AT_FDCWD, path.c_str(), 0, found);
   file_check(co_await call, "stat", path);
   co_return make_info(found.stx_mode, found.stx_size, found.stx_mtime.tv_sec,
                       found.stx_mtime.tv_nsec);
@@ -286,7 +269,7 @@ static constexpr std::size_t unsized_bytes = std::size_t{64} << 10;
 // the permit. Where too many are aside, it goes beyond the limit of memory.
 static task<buffer> enlarge(buffer content, read_permit& permit) {
   auto bytes = std::max(unsized_bytes, 2 * content.size());
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto larger = try_allocate(here, bytes);
   if (!larger && !permit.step_aside()) larger = allocate_now(here, bytes);
   if (!larger) larger = co_await allocate(bytes);
@@ -306,7 +289,7 @@ static buffer trim(const context& here, const buffer& content, std::size_t bytes
 // Reads a file that does not know its size, at first into `content`.
 static task<buffer> read_to_end(int fd, const std::string& path, std::optional<buffer> content,
                                 read_permit& permit) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto all = content ? std::move(*content) : buffer();
   std::size_t done = 0;
   while (true) {
@@ -330,7 +313,7 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 static task<buffer> read_whole(const std::string& path, read_options options,
                                int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   std::optional<buffer> content;
   std::size_t awaited_bytes = 0;
   int waits = 0;
@@ -347,12 +330,12 @@ static task<buffer> read_whole(const std::string& path, read_options options,
       co_return buffer();
     }
     auto fd = static_cast<int>(file_check(opened, "open", path));
-    detail::descriptor from(fd, &here.runtime->reactor());
+    detail::descriptor from(fd);
     auto found = stat_of(fd, path);
     if (is_foreign) require_own_file(fd, found, path);
     auto size = static_cast<std::size_t>(found.st_size);
     bool is_pipe = size == 0 && !S_ISREG(found.st_mode);
-    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried(here));
+    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried());
     auto wanted_bytes = size == 0 ? unsized_bytes : direct ? whole_pages(size) : size;
     if (content && content->size() < wanted_bytes) content.reset();
     if (!content) content = try_allocate(here, wanted_bytes);

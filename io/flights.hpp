@@ -4,8 +4,8 @@
 
 #include "cache_block.hpp"
 
+#include <lade/buffer_pool.hpp>
 #include <lade/context.hpp>
-#include <lade/detail/memory/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/sleep.hpp>
@@ -38,31 +38,32 @@ class flights {
     // Whether who leads it waits for memory now.
     bool waits_for_memory() const {
       std::lock_guard lock(mutex_);
-      return claim_ && claim_->waited.is_waiting();
+      return leader_ && lade::waits_for_memory(*leader_);
     }
 
    private:
     friend class flights;
 
-    void set_claim(const memory_claim* of_leader) {
+    void set_leader(const context* leader) {
       std::lock_guard lock(mutex_);
-      claim_ = of_leader;
+      leader_ = leader;
     }
 
-    mutable std::mutex mutex_;             // guards what follows
-    const memory_claim* claim_ = nullptr;  // the leader's; null: it has none, or has ended
+    mutable std::mutex mutex_;         // guards what follows
+    const context* leader_ = nullptr;  // of who leads it; null once that has ended
   };
 
-  // Leads a flight, and ends it when destroyed: by a coroutine with this context.
+  // Leads a flight, and ends it when destroyed: by a coroutine with this context, which outlives
+  // it.
   class lead {
    public:
     lead(flights& of, Key key, std::shared_ptr<flight> led, const context& here)
         : flights_(of), key_(std::move(key)), flight_(std::move(led)) {
-      flight_->set_claim(here.claim);
+      flight_->set_leader(&here);
     }
     lead(const lead&) = delete;
     ~lead() {
-      flight_->set_claim(nullptr);
+      flight_->set_leader(nullptr);
       {
         std::lock_guard lock(flights_.mutex_);
         flights_.live_.erase(key_);
@@ -120,13 +121,13 @@ task<bool> ends_in_time(std::shared_ptr<Flight> other) {
   constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(160);
   auto& here = co_await this_context_reference();
-  auto begun = clock::now();
+  auto begun = std::chrono::steady_clock::now();
   for (std::chrono::nanoseconds pause = std::chrono::milliseconds(10);
-       clock::now() - begun < longest; pause = std::min(2 * pause, longest_pause)) {
+       std::chrono::steady_clock::now() - begun < longest;
+       pause = std::min(2 * pause, longest_pause)) {
     bool has_ended = co_await ends_within(pause, other);
     if (has_ended) co_return true;
-    bool never_waits = !here.claim || here.claim->is_urgent();
-    if (never_waits && other->waits_for_memory()) co_return false;
+    if (never_waits_for_memory(here) && other->waits_for_memory()) co_return false;
   }
   co_return false;
 }

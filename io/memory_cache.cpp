@@ -178,7 +178,7 @@ static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache
 // An object from the memory or from the store; nothing if it is not to be kept.
 static task<std::optional<object_part>> obtain_object(memory_cache::state& cache,
                                                       const std::string& url) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   cache.see_epoch(here.epoch);
   auto key = without_signature(url);
   auto found = cache.find(key);

@@ -42,8 +42,7 @@ clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_op
       cpu_(options),
       surfaces_(checked_how(how).surfaces),
       on_(how.device),
-      memory_(how.memory ? lade::detail::share_of(*how.memory)
-                         : std::make_shared<device_memory>(on_)),
+      memory_(how.memory ? share_of(*how.memory) : std::make_shared<device_memory>(on_)),
       colours_(options_.decoding) {}
 
 clip_statistics clip_decoder::stats() const {
@@ -155,7 +154,7 @@ static event queue_clip(transfers& in, const buffer& from, const tensor& into, c
 task<> clip_decoder::decode_on_cpu(const media::video& from,
                                    const std::vector<std::int64_t>& numbers, random draw,
                                    const tensor& into, const stream& on) const {
-  auto& here = co_await lade::detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto& in = transfers::of(*here.runtime);
   const auto memory = co_await allocate(into.spec().bytes(), in.pinned(on.on()));
   const tensor host(into.spec(), memory);

@@ -117,7 +117,7 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
                 "its frames cannot be told by their times");
   const auto ranges = index.ranges(numbers);
   if (ranges.empty()) co_return;
-  auto& here = co_await lade::detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   if (!here.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
   auto sessions = here.runtime->service<decoder_service>().of(on.on());
   co_await sessions->free.acquire();

@@ -47,7 +47,7 @@ live_transfer::live_transfer(std::shared_ptr<client::state> of, lade::runtime& w
 struct live_transfer::ended_elsewhere {
   std::unique_ptr<transfer> ended;
   easy_handle easy;
-  detail::reactor& where;
+  reactor_thread& where;
   std::shared_ptr<client::state> owner;
 
   void end() noexcept {
@@ -267,7 +267,7 @@ static task<> verify(client::state& client, received& so_far, attempt_result& re
 
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
                              received& so_far) {
-  auto& here = co_await lade::detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   if (!here.runtime) throw error(errc::no_runtime, describe_request(what.method(), what.url()));
   route way(what);
   while (true) {

@@ -11,6 +11,7 @@
 #include <lade/url.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -19,13 +20,13 @@ namespace lade::io::http {
 // A body that is given away while it comes, over as many attempts as it takes.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request what;                                      // its range is what is still to come
-  std::string etag = {};                             // of what has been given: strong, or empty
-  std::optional<std::uint64_t> object_bytes = {};    // of the whole, if its server has said it
-  bool has_begun = false;                            // some of it has been given
-  unsigned attempts = 0;                             // since the last byte
-  lade::detail::clock::time_point waits_since = {};  // for the first chunk of an attempt
-  std::optional<object_checksum> checksum = {};      // of the whole, if it is to be compared
+  request what;                                    // its range is what is still to come
+  std::string etag = {};                           // of what has been given: strong, or empty
+  std::optional<std::uint64_t> object_bytes = {};  // of the whole, if its server has said it
+  bool has_begun = false;                          // some of it has been given
+  unsigned attempts = 0;                           // since the last byte
+  std::chrono::steady_clock::time_point waits_since = {};  // for the first chunk of an attempt
+  std::optional<object_checksum> checksum = {};            // of the whole, if it is to be compared
 };
 
 // The consumer may take as long as it likes.
@@ -173,7 +174,7 @@ static task<> recover(streamed_body& body, failed_attempt failure) {
 }
 
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
-  body.waits_since = lade::detail::clock::now();
+  body.waits_since = std::chrono::steady_clock::now();
   while (true) {
     auto here = co_await this_context();
     if (!here.runtime) throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));
@@ -200,7 +201,7 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
     if (!failure) failure = failure_of_end(body, running);
     if (!failure) break;
     hop.reset();
-    if (given > 0) body.waits_since = lade::detail::clock::now();
+    if (given > 0) body.waits_since = std::chrono::steady_clock::now();
     co_await in_time(body, recover(body, *std::move(failure)));
   }
   verify_stream(body);

@@ -12,6 +12,7 @@
 #include <lade/url.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <utility>
 
@@ -113,7 +114,7 @@ void require_whole_get(std::string_view doing, const request& what) {
 static task<attempt_result> send_until_answered(std::shared_ptr<client::state> client,
                                                 const request& what, std::span<std::byte> into,
                                                 std::optional<std::uint64_t> most) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto& options = client->settings.options;
   require_consistent(what);
   received so_far{.room = into,
@@ -122,7 +123,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
                   .checksum = {},
                   .divide_above = most.value_or(options.divide_above),
                   .max_bytes = std::min(options.max_bytes, what.max_bytes)};
-  auto begun = detail::clock::now();
+  auto begun = std::chrono::steady_clock::now();
   for (unsigned number = 1;; ++number) {
     auto result = co_await attempt(client, what, so_far);
     if (result.divided && most) co_return result;
@@ -131,8 +132,8 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
     if (result.answer) {
       auto bytes = std::max(so_far.filled, result.answer->body().size());
       if (here.trace)
-        here.trace->add_io(what.method(), without_secrets(what.url()), begun, detail::clock::now(),
-                           static_cast<std::int64_t>(bytes));
+        here.trace->add_io(what.method(), without_secrets(what.url()), begun,
+                           std::chrono::steady_clock::now(), static_cast<std::int64_t>(bytes));
       co_return result;
     }
     auto& failure = *result.failure;
@@ -163,8 +164,8 @@ task<attempt_result> send_named(std::shared_ptr<client::state> client, const req
 static task<attempt_result> send_in_time(std::shared_ptr<client::state> client, const request& what,
                                          std::span<std::byte> into = {}) {
   auto answer = send_named(client, what, into, {});
-  auto in_time =
-      within_deadline(*client, detail::clock::now(), std::move(answer), what.method(), what.url());
+  auto in_time = within_deadline(*client, std::chrono::steady_clock::now(), std::move(answer),
+                                 what.method(), what.url());
   co_return co_await std::move(in_time);
 }
 

@@ -140,10 +140,17 @@ class transfer {
 
   std::size_t take_body(const char* data, std::size_t bytes);
   // While it runs.
-  struct watch : detail::timer {
-    transfer* watched = nullptr;
+  class watch final : public reactor_timer {
+   public:
+    explicit watch(transfer& of) noexcept : of_(of) {}
+
+   private:
+    void expired() noexcept override { of_.stalled(); }
+
+    transfer& of_;
   };
 
+  void stalled() noexcept;
   bool should_be_divided() const noexcept;
   void begin_body();
   void require_good_head() noexcept;
@@ -158,7 +165,7 @@ class transfer {
   CURLcode result_ = CURLE_OK;
   transfer_step* waiting_ = nullptr;  // the coroutine that has begun this step
   stage seen_ = stage::idle;
-  watch stall_watch_;
+  watch stall_watch_{*this};
   std::chrono::steady_clock::time_point last_byte_;
   std::size_t header_bytes_ = 0;
   bool has_begun_ = false;  // its body
@@ -185,17 +192,17 @@ class transfer_list {
 // result CURLE_ABORTED_BY_CALLBACK.
 class advance {
  public:
-  explicit advance(transfer& what, detail::reactor*& where) noexcept : what_(what), where_(where) {}
+  explicit advance(transfer& what, reactor_thread*& where) noexcept : what_(what), where_(where) {}
   transfer_step operator co_await() const noexcept;
 
  private:
   transfer& what_;
-  detail::reactor*& where_;
+  reactor_thread*& where_;
 };
 
 class transfer_step final : public service_await<engine> {
  public:
-  transfer_step(transfer& what, detail::reactor*& where) noexcept
+  transfer_step(transfer& what, reactor_thread*& where) noexcept
       : service_await(where), transfer_(what), kept_(where) {}
 
   void await_resume() const;  // throws what beginning has thrown
@@ -206,7 +213,7 @@ class transfer_step final : public service_await<engine> {
   void end_early() noexcept override;
 
   transfer& transfer_;
-  detail::reactor*& kept_;  // the transfer's reactor, once it has begun
+  reactor_thread*& kept_;  // the transfer's reactor, once it has begun
   std::exception_ptr failure_;
 };
 
@@ -215,7 +222,7 @@ inline transfer_step advance::operator co_await() const noexcept { return {what_
 // libcurl's multi handle on a reactor, with the connections that it keeps.
 class engine final : public reactor_service {
  public:
-  explicit engine(detail::reactor& where);
+  explicit engine(reactor_thread& where);
   ~engine() override;
 
   // Runs the transfer until its step ends, and then calls who.ended().
@@ -249,8 +256,14 @@ class engine final : public reactor_service {
   void end_if_stalled(transfer& running) noexcept;
   void end_if_silent(const transfer& timed_out) noexcept;
 
-  struct idle_watch : detail::timer {
-    engine* watched = nullptr;
+  class idle_watch final : public reactor_timer {
+   public:
+    explicit idle_watch(engine& of) noexcept : of_(of) {}
+
+   private:
+    void expired() noexcept override { of_.close_if_idle(); }
+
+    engine& of_;
   };
 
   connection_list connections_;
@@ -259,7 +272,7 @@ class engine final : public reactor_service {
   std::size_t kept_ = least_kept;
   clock::time_point idle_since_ = {};  // while no transfer is attached
   std::chrono::seconds idle_timeout_{60};
-  idle_watch idle_watch_;
+  idle_watch idle_watch_{*this};
   bool due_now_ = false;   // libcurl's timer has run out already
   int reading_ = -1;       // the descriptor that is read, as long as more is awaited from it
   transfer_list stepped_;  // whose steps have ended, to be told at the end of the turn

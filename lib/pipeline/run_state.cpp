@@ -108,7 +108,7 @@ void run_state::warn(const std::string& text) const {
 
 // The surroundings are part of the stage.
 static task<> run_beside(std::shared_ptr<const void>, const context& surroundings, task<> work) {
-  co_await under(surroundings, std::move(work));
+  co_await with_context(surroundings, std::move(work));
 }
 
 void run_state::use(executor& home) {

@@ -1,5 +1,5 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/convert.hpp>
@@ -459,8 +459,8 @@ task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const by
   const auto spec = decode.spec_of(numbers);
   const auto memory = co_await allocate(spec.bytes());
   const tensor clip(spec, memory);
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+  auto& here = co_await this_context_reference();
+  co_await continue_on_pool();
   decode.write_clip(opened, numbers, clip, draw, here.stop);
   co_return clip;
 }
