@@ -12,7 +12,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/lineage.hpp>
 #include <lade/semaphore.hpp>
