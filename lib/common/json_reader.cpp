@@ -5,12 +5,14 @@
 #include <charconv>
 #include <system_error>
 
+#include <fmt/core.h>
+
 namespace lade::detail {
 
 void json_reader::refuse(std::string_view why) const {
-  auto where = (line_ > 0 ? "line " + std::to_string(line_) + ", byte " : "byte ");
+  auto where = (line_ > 0 ? fmt::format("line {}, byte ", line_) : "byte ");
   throw error(errc::invalid_data, "read " + std::string(name_),
-              where + std::to_string(at_) + ": " + std::string(why));
+              fmt::format("{}{}: {}", where, at_, why));
 }
 
 void json_reader::skip_space() noexcept {
@@ -61,7 +63,7 @@ void json_reader::end() {
 bool json_reader::enter(char begin, char end) {
   skip_space();
   if (!take(begin)) refuse(begin == '{' ? "expected an object" : "expected an array");
-  if (++depth_ > max_depth) refuse("more than " + std::to_string(max_depth) + " levels");
+  if (++depth_ > max_depth) refuse(fmt::format("more than {} levels", max_depth));
   skip_space();
   if (!take(end)) return true;
   --depth_;

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade {
 
 using detail::grouped;
@@ -145,7 +147,7 @@ static std::string slowest_lines(const stage_statistics& stage) {
   if (stage.slowest.empty()) return {};
   auto text = "slowest items of " + printable(stage.name) + "\n";
   for (auto& each : stage.slowest)
-    text += "  " + short_time(each.duration) + "  " + name_of(each) + "\n";
+    text += fmt::format("  {}  {}\n", short_time(each.duration), name_of(each));
   return text;
 }
 

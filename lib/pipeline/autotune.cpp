@@ -6,12 +6,14 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade {
 
 std::string to_code(std::span<const stage_setting> settings) {
   std::string text;
   for (auto& each : settings) {
-    text += each.stage + ": {.concurrency = " + std::to_string(each.concurrency);
+    text += fmt::format("{}: {{.concurrency = {}", each.stage, each.concurrency);
     if (each.buffer) text += ", .buffer = " + std::to_string(*each.buffer);
     text += "}\n";
   }

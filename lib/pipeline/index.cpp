@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <variant>
+
+#include <fmt/core.h>
 
 namespace lade::detail {
 
@@ -26,9 +27,8 @@ static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
 
 static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
   if (step.table->size() != size)
-    throw error(
-        errc::invalid_argument, "draw",
-        std::to_string(step.table->size()) + " weights for " + std::to_string(size) + " items");
+    throw error(errc::invalid_argument, "draw",
+                fmt::format("{} weights for {} items", step.table->size(), size));
   return step.count;
 }
 
@@ -59,11 +59,6 @@ std::string_view remainder_name(remainder how) noexcept {
   return names[static_cast<std::size_t>(how)];
 }
 
-static std::string hexadecimal(std::uint64_t number) {
-  char digits[16];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr};
-}
-
 void name_digest::add(std::string_view name) noexcept {
   auto digest = value_ ^ name.size();
   for (char byte : name)
@@ -71,21 +66,18 @@ void name_digest::add(std::string_view name) noexcept {
   value_ = scramble(digest);
 }
 
-std::string name_digest::text() const { return "names " + hexadecimal(value_); }
+std::string name_digest::text() const { return fmt::format("names {:x}", value_); }
 
 static std::string text_of(const order_step& step) {
-  auto text = [](const char* name, std::uint64_t number) {
-    return name + (' ' + std::to_string(number));
-  };
   return std::visit(overloaded{
-                        [&](const shuffle_step& s) { return text("shuffle", s.seed); },
-                        [&](const draw_step& s) {
-                          return text("draw", s.count) + " by weights " +
-                                 hexadecimal(s.table->digest()) + text(" with seed", s.seed);
+                        [](const shuffle_step& s) { return fmt::format("shuffle {}", s.seed); },
+                        [](const draw_step& s) {
+                          return fmt::format("draw {} by weights {:x} with seed {}", s.count,
+                                             s.table->digest(), s.seed);
                         },
-                        [&](const take_step& s) { return text("take", s.count); },
-                        [&](const skip_step& s) { return text("skip", s.count); },
-                        [&](const repeat_step& s) { return text("repeat", s.count); },
+                        [](const take_step& s) { return fmt::format("take {}", s.count); },
+                        [](const skip_step& s) { return fmt::format("skip {}", s.count); },
+                        [](const repeat_step& s) { return fmt::format("repeat {}", s.count); },
                         [](const auto&) { return std::string(); },
                     },
                     step);

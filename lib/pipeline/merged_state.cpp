@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade {
 
 namespace detail {
@@ -99,14 +101,14 @@ class merger {
     require_same(each.steps == first.steps, "the number of steps");
     require_same(each.steps_taken == first.steps_taken, "how many steps they have taken");
     require_same(each.delivered == first.delivered, "what they began with");
-    if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");
-    if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");
+    if (each.rank != rank) fail(fmt::format("rank {} is missing", rank));
+    if (each.parts > 0) fail(fmt::format("rank {} is amid the parts of an item", rank));
     for (std::size_t i = 0; i < each.sources.size(); ++i) {
       auto& source = each.sources[i];
       require_same(source.first == first.sources[i].first + rank, "what they were dealt");
       auto steps = source.since.ranges();
       if (!steps.empty() && steps.back().last > most_items / each.world)
-        fail("rank " + std::to_string(rank) + " has delivered more than there is");
+        fail(fmt::format("rank {} has delivered more than there is", rank));
     }
   }
 
