@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
@@ -157,8 +158,8 @@ fallback::~fallback() {
 }
 
 std::string fallback::describe() const {
-  return "fallback (epoll and up to " + std::to_string(helpers::max_threads) + " helper threads; " +
-         reason_ + ")";
+  return fmt::format("fallback (epoll and up to {} helper threads; {})", helpers::max_threads,
+                     reason_);
 }
 
 // Closing may wait on some network file systems for what was written; lade does not write there.

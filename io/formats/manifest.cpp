@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade {
 
 namespace io {
@@ -86,8 +88,7 @@ class manifest::rows {
   };
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_data, "read " + name_,
-                "line " + std::to_string(from_.line()) + ": " + std::string(why));
+    throw error(errc::invalid_data, "read " + name_, fmt::format("line {}: {}", from_.line(), why));
   }
 
   role role_of(std::string_view name) const {
@@ -124,8 +125,7 @@ class manifest::rows {
   void read_csv(std::string_view row) {
     auto texts = parse_csv_record(row, name_, from_.line());
     if (texts.size() != columns_.size())
-      refuse(std::to_string(texts.size()) + " cells; there are " + std::to_string(columns_.size()) +
-             " columns");
+      refuse(fmt::format("{} cells; there are {} columns", texts.size(), columns_.size()));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       if (roles_[i] == role::field)
         cells_.fields.emplace_back(columns_[i], std::move(texts[i]));
@@ -274,8 +274,8 @@ static std::string position_text(const sample& listed, std::string_view name) {
 
 std::string manifest::identity_of(const sample& listed) const {
   auto& key = listed.key();
-  return (scheme_of(key).empty() ? key : without_signature(key)) + " " +
-         position_text(listed, "offset") + "+" + position_text(listed, "length");
+  return fmt::format("{} {}+{}", scheme_of(key).empty() ? key : without_signature(key),
+                     position_text(listed, "offset"), position_text(listed, "length"));
 }
 
 // The value of an integer field, of a sample that may have it.
@@ -296,9 +296,8 @@ task<sample> detail::read_range::operator()(sample from) const {
   auto file = co_await io::open_reader(from.key());
   auto size = file->size();
   if (!length && offset > size)
-    throw error(
-        errc::invalid_data, "read " + from.name(),
-        "it has " + std::to_string(size) + " bytes, and begins at " + std::to_string(offset));
+    throw error(errc::invalid_data, "read " + from.name(),
+                fmt::format("it has {} bytes, and begins at {}", size, offset));
   auto bytes = co_await file->read_at(offset, length ? *length : size - offset);
   co_return std::move(from).with_data(std::move(bytes));
 }

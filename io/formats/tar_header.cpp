@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade::detail {
 
 using tar_time = std::chrono::sys_time<std::chrono::nanoseconds>;
@@ -173,9 +175,10 @@ tar_parser::found tar_parser::read_header(std::string_view block) {
     case 'L':  // GNU, a long name
     case 'K':  // of a link's target
       if (data_bytes_ > max_extension_bytes)
-        throw tar_fault(errc::limit_exceeded,
-                        "it announces a name or attributes of " + std::to_string(data_bytes_) +
-                            " bytes; the limit is " + std::to_string(max_extension_bytes));
+        throw tar_fault(
+            errc::limit_exceeded,
+            fmt::format("it announces a name or attributes of {} bytes; the limit is {}",
+                        data_bytes_, max_extension_bytes));
       return found::extension;
     default: return read_entry(block, type_);
   }
@@ -252,8 +255,8 @@ tar_parser::found tar_parser::read_entry(std::string_view block, char type) {
   if (!has_data || is_directory || type == 'D' || type == 'V') return found::other;
   if (type != '0' && type != '\0' && type != '7')
     throw tar_fault(errc::unsupported,
-                    entry_.name + " is of a type that is not known, " +
-                        std::to_string(static_cast<unsigned char>(type)),
+                    fmt::format("{} is of a type that is not known, {}", entry_.name,
+                                static_cast<unsigned char>(type)),
                     data_bytes_);
   if (entry_.name.empty() || entry_.name.find('\0') != std::string::npos)
     throw tar_fault(errc::invalid_data, "its name is empty or has a zero byte", data_bytes_);

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade::detail {
 
 static bool is_damage(const error& failure) {
@@ -21,7 +23,7 @@ tar_walk::tar_walk(const std::string& archive, io::tar_options options)
 error tar_walk::make_error(errc code, const std::string& why) const {
   auto behind = before_.empty() ? "" : ", behind " + before_;
   return error(code, "read " + archive_,
-               "header at byte " + std::to_string(offset_) + behind + ": " + why);
+               fmt::format("header at byte {}{}: {}", offset_, behind, why));
 }
 
 void tar_walk::report(const error& what) {
@@ -120,8 +122,8 @@ tar_walk::step tar_walk::add_member(std::string_view block) {
                     found.bytes);
   if (found.bytes > options_.max_member_bytes)
     throw tar_fault(errc::limit_exceeded,
-                    found.name + " has " + std::to_string(found.bytes) +
-                        " bytes; max_member_bytes is " + std::to_string(options_.max_member_bytes),
+                    fmt::format("{} has {} bytes; max_member_bytes is {}", found.name, found.bytes,
+                                options_.max_member_bytes),
                     found.bytes);
   place_ = place::at_header;
   entry_ = parser_.take_entry();

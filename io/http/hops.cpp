@@ -13,6 +13,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade::io::http {
 
 static curl_list with_line(curl_list list, const std::string& line) {
@@ -152,7 +154,7 @@ static std::optional<std::string> next_url(const client::state& client, const ro
   if (next.empty())
     why = "redirected to " + shown_location(location) + ", which is no URL of http or https";
   else if (way.redirects == most)
-    why = "more than " + std::to_string(most) + " redirects";
+    why = fmt::format("more than {} redirects", most);
   else if (way.at.scheme == "https" && origin(next).scheme != "https")
     why = "redirected from https to " + without_secrets(next);
   else
