@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
+
 namespace lade::media {
 
 std::size_t memory_input::read(std::span<std::byte> into, std::uint64_t offset) {
@@ -39,8 +41,7 @@ std::size_t blocking_input::read(std::span<std::byte> into, std::uint64_t offset
   const auto count = block_on_reactor(*context_, from_->read_at(into, offset));
   if (count > into.size())
     throw error(errc::invalid_data, "read " + from_->name(),
-                "its reader returned " + std::to_string(count) + " of " +
-                    std::to_string(into.size()) + " bytes");
+                fmt::format("its reader returned {} of {} bytes", count, into.size()));
   bytes_read_ += count;
   return count;
 }
