@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/core.h>
+
 namespace lade::cuda {
 
 // The bytes of f32 fit into an address, and the pixels of an image into a grid.
@@ -28,8 +30,7 @@ static void check_known(const device_images& images, const image_extents& of,
   const auto needed = of.images * of.height * of.width * of.channels *
                       static_cast<std::int64_t>(element_bytes(images.type));
   if (images.bytes >= 0 && needed > images.bytes)
-    item.refuse(std::string(what) + " has " + std::to_string(images.bytes) +
-                " bytes, and the images take " + std::to_string(needed));
+    item.refuse(fmt::format("{} has {} bytes, and the images take {}", what, images.bytes, needed));
   check_gpu(images.gpu, item, std::string(what) + ".data");
 }
 
