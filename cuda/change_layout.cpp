@@ -16,8 +16,8 @@ namespace lade::cuda {
 static void check_extents(const image_extents& of, const checked_item& item) {
   if (of.images < 1 || of.height < 1 || of.width < 1 || of.channels < 1)
     item.refuse("of: each extent must be at least 1");
-  std::int64_t pixels;
-  std::int64_t bytes;
+  std::int64_t pixels = 0;
+  std::int64_t bytes = 0;
   const bool too_large =
       __builtin_mul_overflow(of.height, of.width, &pixels) || pixels > (std::int64_t{1} << 38) ||
       __builtin_mul_overflow(pixels, of.channels, &bytes) ||

@@ -54,7 +54,7 @@ bool cache_directory::lock_byte(std::uint64_t byte, int type, bool waits) const 
   what.l_whence = SEEK_SET;
   what.l_start = static_cast<off_t>(byte);
   what.l_len = 1;
-  int result;
+  int result = 0;
   do result = fcntl(lock_, waits ? F_OFD_SETLKW : F_OFD_SETLK, &what);
   while (result != 0 && errno == EINTR && waits);
   return result == 0 || (errno != EAGAIN && errno != EACCES);  // where there are no locks

@@ -227,7 +227,8 @@ async_generator<sample> files::list_directory(files what, bool labelled) {
 // Sorted, each once.
 static void sort_classes(std::vector<std::string>& classes) {
   std::ranges::sort(classes);
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  const auto again = std::ranges::unique(classes);
+  classes.erase(again.begin(), again.end());
 }
 
 // What directories() has of a directory.

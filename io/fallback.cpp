@@ -253,7 +253,7 @@ void fallback::always_ready(io_operation& operation, std::uint32_t wanted) noexc
   finish(operation, read_waiting(operation));
 }
 
-void fallback::unwatch(io_operation& operation) noexcept {
+void fallback::unwatch(io_operation& operation) const noexcept {
   if (operation.watched < 0) return;
   epoll_ctl(epoll_, EPOLL_CTL_DEL, operation.watched, nullptr);
   if (operation.watched != operation.fd) ::close(operation.watched);

@@ -166,7 +166,7 @@ void tiff_page::read_palette() {
   layout_.kind = tiff_layout::colours::palette;
   // Some writers fill the lower half of the 16 bits.
   const auto count = std::size_t{1} << layout_.bits;
-  const bool low = std::all_of(map.begin(), map.end(), [&](const std::uint16_t* colours) {
+  const bool low = std::ranges::all_of(map, [&](const std::uint16_t* colours) {
     return std::all_of(colours, colours + count, [](std::uint16_t value) { return value < 256; });
   });
   layout_.map_shift = low ? 0 : 8;

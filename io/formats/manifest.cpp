@@ -2,6 +2,7 @@
 #include "json_fields.hpp"
 #include "manifest_rows.hpp"
 
+#include <algorithm>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/manifest.hpp>
@@ -110,8 +111,8 @@ class manifest::rows {
     columns_ = parse_csv_record(*row, name_, from_.line());
     if (columns_.size() > max_columns) refuse("more than 4096 columns");
     auto sorted = columns_;
-    std::sort(sorted.begin(), sorted.end());
-    auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
+    auto twice = std::ranges::adjacent_find(sorted);
     if (twice != sorted.end()) refuse("two columns are called \"" + *twice + '"');
     for (auto& name : columns_) roles_.push_back(role_of(name));
     if (std::count(roles_.begin(), roles_.end(), role::key) != 1)
@@ -119,7 +120,7 @@ class manifest::rows {
   }
 
   std::string key_names() const {
-    return what_.key_.empty() ? "\"path\", \"url\" or \"key\"" : '"' + what_.key_ + '"';
+    return what_.key_.empty() ? R"("path", "url" or "key")" : '"' + what_.key_ + '"';
   }
 
   void read_csv(std::string_view row) {

@@ -16,7 +16,7 @@ static constexpr std::size_t tar_checksum_at = 148;
 static constexpr std::size_t tar_checksum_bytes = 8;
 
 std::optional<std::uint64_t> tar_padded(std::uint64_t bytes) noexcept {
-  std::uint64_t more;
+  std::uint64_t more = 0;
   if (__builtin_add_overflow(bytes, tar_block_bytes - 1, &more)) return std::nullopt;
   return more / tar_block_bytes * tar_block_bytes;
 }
@@ -61,7 +61,7 @@ static std::uint32_t sum_of_block(const char* block) noexcept {
   constexpr std::uint64_t even_columns = 0x00ff00ff00ff00ff;
   std::uint64_t sums = 0;
   for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
-    std::uint64_t row;
+    std::uint64_t row = 0;
     std::memcpy(&row, block + at, sizeof row);
     sums += (row & even_columns) + (row >> 8 & even_columns);
   }
@@ -86,7 +86,7 @@ bool has_tar_checksum(std::string_view block) noexcept {
 
 // `rest`: nanoseconds.
 static tar_time clamp_time(std::int64_t seconds, std::int64_t rest) noexcept {
-  std::int64_t time;
+  std::int64_t time = 0;
   if (__builtin_mul_overflow(seconds, std::int64_t{1'000'000'000}, &time) ||
       __builtin_add_overflow(time, rest, &time))
     return seconds < 0 ? tar_time::min() : tar_time::max();

@@ -26,7 +26,7 @@ error tar_walk::make_error(errc code, const std::string& why) const {
                fmt::format("header at byte {}{}: {}", offset_, behind, why));
 }
 
-void tar_walk::report(const error& what) {
+void tar_walk::report(const error& what) const {
   if (options_.on_damage == io::on_damage::fail) throw what;
   options_.log->add(what);
 }

@@ -74,8 +74,8 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
             const header_list& headers) {
   for (auto& [name, value] : headers) {
     require_one_line(name, value);
-    hop.headers =
-        with_line(std::move(hop.headers), name + ":" + (value.empty() ? "" : " ") + value);
+    hop.headers = with_line(std::move(hop.headers),
+                            fmt::format("{}:{}{}", name, value.empty() ? "" : " ", value));
   }
   auto* easy = hop.handle();
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
@@ -95,7 +95,7 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
 void share_connection(client::state& client, transfer& hop, const origin& host) {
   if (!client.settings.options.http2 || host.scheme != "https") return;
   std::lock_guard lock(client.mutex);
-  bool is_shared = client.multiplexed.count(host.authority()) > 0;
+  bool is_shared = client.multiplexed.contains(host.authority());
   curl_easy_setopt(hop.handle(), CURLOPT_PIPEWAIT, is_shared ? 1L : 0L);
 }
 

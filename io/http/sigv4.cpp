@@ -152,7 +152,7 @@ void s3_signer::sign(std::string_view method, std::string_view url, http::header
   std::string lines;
   std::string names;
   for (auto& [name, value] : covered) {
-    lines += name + ":" + value + "\n";
+    lines += fmt::format("{}:{}\n", name, value);
     names += (names.empty() ? "" : ";") + name;
   }
   auto canonical = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", method, parts.path, parts.query, lines,

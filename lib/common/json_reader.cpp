@@ -2,6 +2,7 @@
 #include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
 
@@ -87,8 +88,8 @@ std::string json_reader::member_name() {
 }
 
 void json_reader::require_unique(std::vector<std::string> names) const {
-  std::sort(names.begin(), names.end());
-  auto twice = std::adjacent_find(names.begin(), names.end());
+  std::ranges::sort(names);
+  auto twice = std::ranges::adjacent_find(names);
   if (twice != names.end()) refuse("an object has the name \"" + *twice + "\" twice");
 }
 

@@ -56,8 +56,9 @@ trace::track trace::add_track(std::string_view name) {
     std::lock_guard lock(mutex_);
     added = first_track + tracks_++;
   }
-  write(trace_event('M', added,
-                    "\"name\":\"thread_name\",\"args\":{\"name\":" + detail::json_of(name) + "}"));
+  write(trace_event(
+      'M', added,
+      fmt::format(R"("name":"thread_name","args":{{"name":{}}})", detail::json_of(name))));
   return added;
 }
 

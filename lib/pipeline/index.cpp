@@ -184,7 +184,7 @@ place visit_order::at(std::uint64_t k) const {
 
 visit_order visit_order::rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const {
   auto steps = undealt().steps_;
-  steps.push_back(rest_step{std::move(undelivered), first + first_position()});
+  steps.emplace_back(rest_step{std::move(undelivered), first + first_position()});
   steps.insert(steps.end(), steps_.begin() + static_cast<std::ptrdiff_t>(steps.size() - 1),
                steps_.end());
   return {std::move(steps), sizes_.front(), epoch_};

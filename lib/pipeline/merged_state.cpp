@@ -33,7 +33,8 @@ class merger {
       for_each_stretch(i, [&](lineage::range steps, const sources& done) {
         bool by_all = done.size() == ranks_.size();
         auto count = by_all ? 1 : steps.last - steps.first + 1;
-        if (!by_all && (apart += count * done.size()) > most_apart) fail("they are too far apart");
+        if (!by_all) apart += count * done.size();
+        if (apart > most_apart) fail("they are too far apart");
         for (auto step = steps.first; count-- > 0; ++step)
           for (auto* source : done) {
             auto first = source->first + step * result.world;
@@ -133,7 +134,8 @@ class merger {
       for (auto& range : each.sources[i].since.ranges())
         ends.insert(ends.end(), {range.first, range.last + 1});
     std::ranges::sort(ends);
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    const auto again = std::ranges::unique(ends);
+    ends.erase(again.begin(), again.end());
     for (std::size_t k = 1; k < ends.size(); ++k) {
       sources done;
       for (auto& each : ranks_)

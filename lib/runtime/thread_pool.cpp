@@ -74,7 +74,8 @@ unsigned detail::cpu_quota(const std::string& root) {
       smallest = smaller_quota(smallest, smallest_quota(mounts, group));
     else if ((',' + controllers + ',').find(",cpu,") != std::string::npos)
       for (const auto& name : {controllers, std::string("cpu")})
-        smallest = smaller_quota(smallest, smallest_quota(mounts + '/' + name, group));
+        smallest =
+            smaller_quota(smallest, smallest_quota(fmt::format("{}/{}", mounts, name), group));
   }
   return smallest;
 }

@@ -279,7 +279,7 @@ class edit_ranges {
   }
 
   std::uint64_t count(const movie_edit& edit) const {
-    const double begin = double(edit.media_time);
+    const auto begin = double(edit.media_time);
     const double end = begin + double(edit.duration) * scale_;
     const auto first = sample_at(begin - largest_offset_);
     const auto last = sample_at(end - least_offset_);

@@ -36,7 +36,7 @@ struct video::state {
   std::shared_ptr<const byte_counter> from;  // null if it was opened in memory
   std::map<std::size_t, buffer> fetched;     // packets by number
 
-  bool by_ranges() const noexcept { return from && file.size() == 0; }
+  bool by_ranges() const noexcept { return from && file.empty(); }
   bool has_packet(std::size_t i) const {
     return i < scanned.index.packets().size() && (!by_ranges() || fetched.contains(i));
   }
