@@ -11,7 +11,7 @@
 #include <system_error>
 #include <tuple>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::cuda {
 

@@ -12,7 +12,7 @@
 #include <atomic>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::cuda {
 

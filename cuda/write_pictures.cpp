@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::cuda {
 

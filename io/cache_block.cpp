@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::detail {
 

@@ -12,7 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 namespace lade {

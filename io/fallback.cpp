@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>

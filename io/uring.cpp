@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/utsname.h>

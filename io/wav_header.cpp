@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io {
 

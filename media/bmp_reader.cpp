@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::media {
 

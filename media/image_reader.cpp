@@ -3,7 +3,7 @@
 
 #include <climits>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::media {
 

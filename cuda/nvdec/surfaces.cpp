@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::cuda {
 
@@ -145,7 +145,7 @@ task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, str
                        use_surface& use, surface_options options,
                        media::selection_statistics* counted) {
   return on_cpu_pool(
-      decode_on_pool(std::move(from), std::move(numbers), std::move(on), use, options, counted));
+      decode_on_pool(std::move(from), std::move(numbers), on, use, options, counted));
 }
 
 decoder_statistics decoders_of(runtime& in, device on) {

@@ -2,7 +2,7 @@
 
 #include <lade/error.hpp>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade::io {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io {
 

@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io {
 

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <span>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io {
 

@@ -5,7 +5,7 @@
 #include <lade/random.hpp>
 #include <lade/this_context.hpp>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::detail {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::detail {
 

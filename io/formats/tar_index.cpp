@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "decoder.hpp"
 #include "tar_walk.hpp"

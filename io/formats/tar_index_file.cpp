@@ -14,7 +14,7 @@
 #include <span>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "bytes.hpp"
 #include "new_file.hpp"

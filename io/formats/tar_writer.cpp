@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "new_file.hpp"
 #include "tar_header.hpp"

@@ -14,7 +14,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io {
 

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

@@ -16,7 +16,7 @@
 #include <chrono>
 #include <cstring>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

@@ -1,7 +1,7 @@
 #include <lade/io/http/error.hpp>
 
 #include <curl/curl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

@@ -16,7 +16,7 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

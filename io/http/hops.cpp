@@ -13,7 +13,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

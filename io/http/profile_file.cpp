@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include <curl/curl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

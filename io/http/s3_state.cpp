@@ -17,7 +17,7 @@
 #include <chrono>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <system_error>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::detail {
 

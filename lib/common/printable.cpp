@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

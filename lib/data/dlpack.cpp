@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <dlpack/dlpack.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::detail {
 

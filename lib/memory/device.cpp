@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

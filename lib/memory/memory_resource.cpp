@@ -11,7 +11,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 namespace lade {

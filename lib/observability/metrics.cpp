@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <optional>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

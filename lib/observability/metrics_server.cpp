@@ -16,7 +16,7 @@
 #include <vector>
 
 #include <arpa/inet.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -7,7 +7,7 @@
 #include <ctime>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 namespace lade::detail {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

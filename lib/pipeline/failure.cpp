@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade {
 

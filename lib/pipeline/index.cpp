@@ -8,7 +8,7 @@
 #include <optional>
 #include <variant>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::detail {
 

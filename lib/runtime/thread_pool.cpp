@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 

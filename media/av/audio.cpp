@@ -25,7 +25,7 @@
 #include <stop_token>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::media {
 

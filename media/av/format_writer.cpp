@@ -11,7 +11,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavcodec/bsf.h>

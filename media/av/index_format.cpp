@@ -26,7 +26,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade::media {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavcodec/avcodec.h>

@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavcodec/avcodec.h>

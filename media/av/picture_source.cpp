@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavutil/imgutils.h>

@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavutil/pixdesc.h>

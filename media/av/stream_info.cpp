@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavutil/display.h>

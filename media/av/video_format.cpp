@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavutil/pixdesc.h>

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavfilter/buffersink.h>

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace lade::media {
 
