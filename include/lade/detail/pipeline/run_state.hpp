@@ -39,9 +39,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
-
-namespace detail {
+namespace lade::detail {
 
 class profiler;
 
@@ -216,6 +214,4 @@ inline void work_for(stage_counters& stage, context& surroundings) noexcept {
   surroundings.distance = stage.distance;
 }
 
-}  // namespace detail
-
-}  // namespace lade
+}  // namespace lade::detail
