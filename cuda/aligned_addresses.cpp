@@ -7,12 +7,14 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 std::size_t detail::aligned_addresses::all_bytes(std::size_t bytes, std::size_t alignment) {
   if (bytes > PTRDIFF_MAX)
     throw error(std::make_error_code(std::errc::not_enough_memory),
-                "allocate " + std::to_string(bytes) + " bytes");
+                fmt::format("allocate {} bytes", bytes));
   return bytes + extra_bytes(alignment);
 }
 

@@ -8,14 +8,16 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 // The bytes of f32 fit into an address, and the pixels of an image into a grid.
 static void check_extents(const image_extents& of, const checked_item& item) {
   if (of.images < 1 || of.height < 1 || of.width < 1 || of.channels < 1)
     item.refuse("of: each extent must be at least 1");
-  std::int64_t pixels;
-  std::int64_t bytes;
+  std::int64_t pixels = 0;
+  std::int64_t bytes = 0;
   const bool too_large =
       __builtin_mul_overflow(of.height, of.width, &pixels) || pixels > (std::int64_t{1} << 38) ||
       __builtin_mul_overflow(pixels, of.channels, &bytes) ||
@@ -28,8 +30,7 @@ static void check_known(const device_images& images, const image_extents& of,
   const auto needed = of.images * of.height * of.width * of.channels *
                       static_cast<std::int64_t>(element_bytes(images.type));
   if (images.bytes >= 0 && needed > images.bytes)
-    item.refuse(std::string(what) + " has " + std::to_string(images.bytes) +
-                " bytes, and the images take " + std::to_string(needed));
+    item.refuse(fmt::format("{} has {} bytes, and the images take {}", what, images.bytes, needed));
   check_gpu(images.gpu, item, std::string(what) + ".data");
 }
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 struct decode_jpegs::skips {
@@ -67,7 +69,7 @@ static error none_left(const std::vector<std::exception_ptr>& failures) {
   try {
     std::rethrow_exception(failures.front());
   } catch (const error& first) {
-    return error(first.code(), "decode a batch of " + std::to_string(failures.size()) + " samples",
+    return error(first.code(), fmt::format("decode a batch of {} samples", failures.size()),
                  std::string("all have failed, the first: ") + first.what());
   }
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 // `placed`: an event behind the copies to tensors of fixed addresses.
@@ -80,24 +82,23 @@ static void require_on(device on, const std::string& what, lade::device where) {
   using kind = lade::device::kind;
   if (where.type == kind::cuda_managed) return;
   if (where.type == kind::cuda && where.index == on.index()) return;
-  refuse_device_batch(what + " is in " + to_string(where) +
-                      ", and the event is of cuda:" + std::to_string(on.index()));
+  refuse_device_batch(
+      fmt::format("{} is in {}, and the event is of cuda:{}", what, to_string(where), on.index()));
 }
 
 static void require_part_for_each(const named_tensor& of, std::size_t samples) {
   auto& shape = of.tensor().shape();
   if (shape.size() > 0 && std::cmp_equal(shape[0], samples)) return;
-  refuse_device_batch("tensor " + of.name() + " is " + to_string(shape) + ", and there are " +
-                      std::to_string(samples) + " samples");
+  refuse_device_batch(fmt::format("tensor {} is {}, and there are {} samples", of.name(),
+                                  to_string(shape), samples));
 }
 
 static void require_labels(const tensor& labels, std::size_t samples) {
   bool fits = labels.type() == element_type::i64 && labels.rank() == 1 &&
               std::cmp_equal(labels.shape()[0], samples) && labels.contiguous();
   if (fits) return;
-  refuse_device_batch("the labels are " + std::string(name(labels.type())) +
-                      to_string(labels.shape()) + ", not i64[" + std::to_string(samples) +
-                      "] in one piece");
+  refuse_device_batch(fmt::format("the labels are {}{}, not i64[{}] in one piece",
+                                  name(labels.type()), to_string(labels.shape()), samples));
 }
 
 static sample_batch checked_batch(std::vector<named_tensor> tensors, std::vector<sample> samples,

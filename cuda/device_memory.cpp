@@ -11,14 +11,15 @@
 #include <system_error>
 #include <tuple>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 void* device_resource::allocate(std::size_t bytes, const stream& order) {
   auto* memory = do_allocate(bytes, order);
   if (memory || bytes == 0) return memory;
   throw error(std::make_error_code(std::errc::not_enough_memory),
-              "allocate " + std::to_string(bytes) + " bytes of " + std::string(name()),
-              "the resource returned null");
+              fmt::format("allocate {} bytes of {}", bytes, name()), "the resource returned null");
 }
 
 void* device_resource::allocate(std::size_t bytes, std::size_t alignment) {
@@ -66,7 +67,7 @@ void* device_memory::do_allocate(std::size_t bytes, const stream& order) {
   current_device current(on());
   void* memory = nullptr;
   check(api().malloc_async(&memory, bytes, order.handle()),
-        "allocate " + std::to_string(bytes) + " bytes of GPU " + std::to_string(on().index()));
+        fmt::format("allocate {} bytes of GPU {}", bytes, on().index()));
   used_bytes_ += bytes;
   return memory;
 }

@@ -20,13 +20,13 @@ namespace lade::cuda {
 enum class element_code : std::uint8_t { u8, f16, bf16, f32 };
 
 LADE_GRID_CODE std::uint32_t float_bits(float value) {
-  std::uint32_t bits;
+  std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
 }
 
 LADE_GRID_CODE float float_of_bits(std::uint32_t bits) {
-  float value;
+  float value = 0;
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }

@@ -5,11 +5,12 @@
 #include <new>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static std::string text_of(const jpeg_region& part) {
-  return std::to_string(part.width) + " x " + std::to_string(part.height) + " at " +
-         std::to_string(part.left) + ", " + std::to_string(part.top);
+  return fmt::format("{} x {} at {}, {}", part.width, part.height, part.left, part.top);
 }
 
 jpeg_region part_within(const jpeg_region& part, std::int64_t width, std::int64_t height) {
@@ -19,7 +20,7 @@ jpeg_region part_within(const jpeg_region& part, std::int64_t width, std::int64_
                          std::int64_t{part.top} + part.height <= height;
   if (is_inside) return part;
   throw error(errc::invalid_argument, "take a part of " + text_of(part),
-              "the image is " + std::to_string(width) + " x " + std::to_string(height));
+              fmt::format("the image is {} x {}", width, height));
 }
 
 tensor_spec spec_of(std::int64_t width, std::int64_t height, bool planar) {
@@ -32,8 +33,8 @@ static void require_pixels(const tensor& image) {
                         image.shape()[2] == 3 && image.where().is_host_accessible();
   if (is_image) return;
   throw error(errc::invalid_argument, "use the image that the CPU has decoded",
-              std::string(name(image.type())) + " " + to_string(image.shape()) + " (" +
-                  to_string(image.where()) + "); it must be u8 [height, width, 3] in host memory");
+              fmt::format("{} {} ({}); it must be u8 [height, width, 3] in host memory",
+                          name(image.type()), to_string(image.shape()), to_string(image.where())));
 }
 
 tensor arranged(const tensor& image, const jpeg_region& part, bool planar) {
@@ -54,7 +55,7 @@ tensor arranged(const tensor& image, const jpeg_region& part, bool planar) {
 }
 
 std::string jpeg_name(const jpeg_source& file, std::size_t index) {
-  return file.name().empty() ? "image " + std::to_string(index) + " of a batch" : file.name();
+  return file.name().empty() ? fmt::format("image {} of a batch", index) : file.name();
 }
 
 bool is_of_batch(const std::exception& failure) noexcept {

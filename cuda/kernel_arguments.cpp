@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 // An axis may shrink by so much. The weights of a tile's outputs, and a row of its source samples,
@@ -17,7 +19,7 @@ static constexpr int most_axis_pixels = 1 << 15;
 
 std::string checked_item::text(std::string_view why) const {
   if (what.empty()) return std::string(why);
-  return std::string(what) + " " + std::to_string(index) + ": " + std::string(why);
+  return fmt::format("{} {}: {}", what, index, why);
 }
 
 void checked_item::refuse(std::string_view why) const {
@@ -42,8 +44,7 @@ void check_memory(const void* data, std::size_t alignment, const checked_item& i
                   std::string_view what) {
   if (data == nullptr) item.refuse(std::string(what) + " is null");
   if (address_of(data) % alignment != 0)
-    item.refuse(std::string(what) + " is not a multiple of " + std::to_string(alignment) +
-                " bytes");
+    item.refuse(fmt::format("{} is not a multiple of {} bytes", what, alignment));
 }
 
 void check_tensor(const tensor& images, const checked_item& item) {
@@ -59,15 +60,13 @@ int gpu_of(const tensor& images) noexcept {
 void check_size(int width, int height, const checked_item& item) {
   const auto fits = [](int size) { return size >= 1 && size <= most_axis_pixels; };
   if (!fits(width) || !fits(height))
-    item.refuse("width x height is " + std::to_string(width) + " x " + std::to_string(height) +
-                ": both must be 1 to 32768");
+    item.refuse(fmt::format("width x height is {} x {}: both must be 1 to 32768", width, height));
 }
 
 void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
                  std::string_view what) {
   if (pitch < row_bytes || pitch > (std::int64_t{1} << 40))
-    item.refuse(std::string(what) + " is " + std::to_string(pitch) + " bytes, a row has " +
-                std::to_string(row_bytes));
+    item.refuse(fmt::format("{} is {} bytes, a row has {}", what, pitch, row_bytes));
 }
 
 static void check_normalisation(const image_batch& to, const checked_item& item) {
@@ -82,15 +81,14 @@ void check_batch(const image_batch& to, const checked_item& item) {
   check_memory(to.data, element_bytes(to.type), item, "to.data");
   check_size(to.width, to.height, item);
   if (to.channels != 1 && to.channels != 3)
-    item.refuse("to.channels is " + std::to_string(to.channels) + ": it must be 1 or 3");
+    item.refuse(fmt::format("to.channels is {}: it must be 1 or 3", to.channels));
   if (to.layout > pixel_layout::chw) item.refuse("to.layout is unknown");
   check_normalisation(to, item);
 }
 
 void check_room(const image_batch& to, std::size_t images, const checked_item& item) {
   if (to.images >= 0 && std::cmp_less(to.images, images))
-    item.refuse("there are " + std::to_string(images) + " images, and to has room for " +
-                std::to_string(to.images));
+    item.refuse(fmt::format("there are {} images, and to has room for {}", images, to.images));
   check_gpu(to.gpu, item, "to.data");
 }
 
@@ -99,8 +97,8 @@ void check_gpu(int gpu, const checked_item& item, std::string_view what) {
   int current = 0;
   check(api().get_device(&current), item.doing);
   if (gpu != current)
-    item.refuse(std::string(what) + " is memory of GPU " + std::to_string(gpu) +
-                ", and the stream is one of GPU " + std::to_string(current));
+    item.refuse(
+        fmt::format("{} is memory of GPU {}, and the stream is one of GPU {}", what, gpu, current));
 }
 
 channel_scaling scaling_of(const image_batch& to) noexcept {

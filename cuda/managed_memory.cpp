@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 managed_memory::managed_memory(device on) : on_(on) {
@@ -25,7 +27,7 @@ void* managed_memory::allocate(std::size_t bytes, std::size_t alignment) {
   auto all = addresses_.all_bytes(bytes, alignment);
   void* memory = nullptr;
   check(api().malloc_managed(&memory, all, cudaMemAttachGlobal),
-        "allocate " + std::to_string(bytes) + " bytes of managed memory");
+        fmt::format("allocate {} bytes of managed memory", bytes));
   try {
     auto* aligned = addresses_.align(memory, all, alignment);
     used_bytes_ += bytes;

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static constinit std::atomic<const nvjpeg_api*> replaced_nvjpeg = nullptr;
@@ -23,8 +25,8 @@ static void require_version(const nvjpeg_api& functions, const loaded_library& l
   check_nvjpeg(functions.get_property(nvjpeg_property_minor, &minor), "load nvJPEG");
   if (major > 12 || (major == 12 && minor >= 1)) return;
   throw error(errc::unsupported, "load nvJPEG",
-              library.file() + " is version " + std::to_string(major) + "." +
-                  std::to_string(minor) + "; 12.1 is the first that is supported");
+              fmt::format("{} is version {}.{}; 12.1 is the first that is supported",
+                          library.file(), major, minor));
 }
 
 static nvjpeg_api load_nvjpeg() {

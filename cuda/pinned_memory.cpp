@@ -17,6 +17,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static constexpr std::size_t pinned_step = std::size_t{2} << 20;  // of the sizes of regions
@@ -114,7 +116,7 @@ bool pinned_memory::make_region(std::size_t needed, lock& held) {
     return add_region(std::max(wanted, std::min(least, left_bytes() / pinned_step * pinned_step)),
                       needed, held);
   if (release_free_regions(held)) return true;
-  refuse("the limit is " + std::to_string(options_.limit_bytes) + " bytes");
+  refuse(fmt::format("the limit is {} bytes", options_.limit_bytes));
   return false;
 }
 
@@ -156,7 +158,7 @@ std::byte* pinned_memory::pin(std::size_t bytes, std::string& refusal) const try
   numa_policy near(node_near(options_.near));
   void* memory = nullptr;
   check(api().host_alloc(&memory, bytes, cudaHostAllocPortable),
-        "pin " + std::to_string(bytes) + " bytes");
+        fmt::format("pin {} bytes", bytes));
   return static_cast<std::byte*>(memory);
 } catch (const error& failure) {
   refusal = failure.what();

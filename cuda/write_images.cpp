@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static constexpr std::string_view writing_images = "write images on the device";
@@ -35,7 +37,7 @@ static cropped_axes checked_axes(const image_source& image, const image_batch& t
   check_memory(image.data, 1, item, "data");
   check_size(image.width, image.height, item);
   if (image.channels != 3 && image.channels != 1)
-    item.refuse("channels is " + std::to_string(image.channels) + ": it must be 1 or 3");
+    item.refuse(fmt::format("channels is {}: it must be 1 or 3", image.channels));
   if (image.channels > to.channels) item.refuse("channels is 3, and to.channels is 1");
   check_pitch(pitch_of(image), std::int64_t{image.width} * image.channels, item, "pitch");
   return axes_of(image.crop, image.width, image.height, to, item);

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static constexpr std::string_view writing_pictures = "write pictures on the device";
@@ -31,8 +33,7 @@ static void check_kind(const yuv_picture& picture, const checked_item& item) {
     item.refuse_kind("bits is " + std::to_string(picture.bits));
   const int most_shift = picture.bits > 8 ? 16 - picture.bits : 0;
   if (picture.shift < 0 || picture.shift > most_shift)
-    item.refuse_kind("shift is " + std::to_string(picture.shift) + ", and bits is " +
-                     std::to_string(picture.bits));
+    item.refuse_kind(fmt::format("shift is {}, and bits is {}", picture.shift, picture.bits));
   const auto is_known = [](int shift) { return shift >= 0 && shift <= 2; };
   if (!is_known(picture.chroma_shift_x) || !is_known(picture.chroma_shift_y))
     item.refuse_kind("chroma_shift_x or chroma_shift_y is not 0 to 2");
@@ -42,7 +43,7 @@ static void check_planes(const yuv_picture& picture, const checked_item& item) {
   const auto alignment = static_cast<std::size_t>(sample_bytes_of(picture));
   for (int p = 0; p < plane_count(picture); ++p) {
     const auto& plane = picture.planes[static_cast<std::size_t>(p)];
-    const auto name = "planes[" + std::to_string(p) + "]";
+    const auto name = fmt::format("planes[{}]", p);
     check_memory(plane.data, alignment, item, name + ".data");
     check_pitch(plane.pitch, row_bytes_of(picture, p), item, name + ".pitch");
     if (plane.pitch % static_cast<std::int64_t>(alignment) != 0)

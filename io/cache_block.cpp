@@ -8,15 +8,13 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 std::array<char, 32> block_key::digits() const noexcept {
-  constexpr std::string_view hex = "0123456789abcdef";
   std::array<char, 32> result;
-  for (std::size_t i = 0; i < 16; ++i) {
-    result[15 - i] = hex[high >> (4 * i) & 15];
-    result[31 - i] = hex[low >> (4 * i) & 15];
-  }
+  fmt::format_to(result.data(), "{:016x}{:016x}", high, low);
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,7 +54,7 @@ bool cache_directory::lock_byte(std::uint64_t byte, int type, bool waits) const 
   what.l_whence = SEEK_SET;
   what.l_start = static_cast<off_t>(byte);
   what.l_len = 1;
-  int result;
+  int result = 0;
   do result = fcntl(lock_, waits ? F_OFD_SETLKW : F_OFD_SETLK, &what);
   while (result != 0 && errno == EINTR && waits);
   return result == 0 || (errno != EAGAIN && errno != EACCES);  // where there are no locks
@@ -103,7 +104,7 @@ void cache_directory::tidy_up(bool is_alone) {
 cache_directory::~cache_directory() { close_all(); }
 
 std::string cache_directory::path_of(const block_key& key) const {
-  return path_ + "/" + std::string(1, key.digits()[0]) + "/" + name_of(key);
+  return fmt::format("{}/{}/{}", path_, key.digits()[0], name_of(key));
 }
 
 std::string cache_directory::name_of(const block_key& key) {
@@ -113,7 +114,7 @@ std::string cache_directory::name_of(const block_key& key) {
 
 void cache_directory::open_inner() noexcept {
   for (std::size_t i = 0; i < inner_.size(); ++i) {
-    auto path = path_ + "/" + "0123456789abcdef"[i];
+    auto path = fmt::format("{}/{:x}", path_, i);
     make_inner_directory(path);
     inner_[i] = open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   }
@@ -138,8 +139,7 @@ void cache_directory::unlock(const block_key& key) noexcept {
 struct temporary_block {
   explicit temporary_block(const std::string& directory) {
     static std::atomic<unsigned> count = 0;
-    path = directory + "/new/" + std::to_string(getpid()) + "-" + std::to_string(++count) + "-" +
-           std::to_string(std::random_device()());
+    path = fmt::format("{}/new/{}-{}-{}", directory, getpid(), ++count, std::random_device()());
     fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd >= 0) flock(fd, LOCK_EX | LOCK_NB);
   }

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 namespace lade {
@@ -180,10 +181,10 @@ std::string files::identity_of(const sample& file) const {
     throw error(errc::invalid_argument, "list " + without_secrets(root_),
                 file.name() + " is none of its files that match " + pattern_text_);
   if (!compare_sizes_) return identity;
-  if (auto* size = file.find_field("size")) return identity + ' ' + std::to_string(size->integer());
+  if (auto* size = file.find_field("size")) return fmt::format("{} {}", identity, size->integer());
   struct ::stat found;
   if (::stat(file.key().c_str(), &found) != 0) return identity + " unknown";
-  return identity + ' ' + std::to_string(found.st_size);
+  return fmt::format("{} {}", identity, found.st_size);
 }
 
 void files::require_directory() const {
@@ -226,7 +227,8 @@ async_generator<sample> files::list_directory(files what, bool labelled) {
 // Sorted, each once.
 static void sort_classes(std::vector<std::string>& classes) {
   std::ranges::sort(classes);
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  const auto again = std::ranges::unique(classes);
+  classes.erase(again.begin(), again.end());
 }
 
 // What directories() has of a directory.
@@ -314,7 +316,7 @@ task<std::vector<sample>> files::load_all() const { return load_all(*this, false
 
 // A path has no two slashes in a row, so no other file is called like that.
 std::string labelled_files::identity_of(const sample& file) const {
-  return files_.identity_of(file) + "//" + std::to_string(file.label());
+  return fmt::format("{}//{}", files_.identity_of(file), file.label());
 }
 
 std::vector<std::string> labelled_files::class_names() const { return files_.directories(); }

@@ -16,6 +16,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 static std::string require_directory(const disk_cache_options& options) {
@@ -184,7 +186,7 @@ static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::s
   auto bytes = first->object_bytes();
   if (bytes > most_bytes)
     throw error(errc::limit_exceeded, "read " + without_secrets(url),
-                "it has " + std::to_string(bytes) + " bytes: stream or open it");
+                fmt::format("it has {} bytes: stream or open it", bytes));
   auto whole = co_await allocate(static_cast<std::size_t>(bytes));
   auto done = first->content().size();
   std::memcpy(whole.data(), first->content().data(), done);

@@ -15,6 +15,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 using detail::block_key;
@@ -158,8 +160,8 @@ static void require_part(const std::string& url, const object_part& got, std::ui
   bool is_it = got.content().size() == expected || (offset == 0 && got.is_whole());
   if (is_it) return;
   throw error(errc::invalid_data, "read " + without_secrets(url),
-              "its store gave " + std::to_string(got.content().size()) + " of the " +
-                  std::to_string(expected) + " bytes from " + std::to_string(offset) + " on");
+              fmt::format("its store gave {} of the {} bytes from {} on", got.content().size(),
+                          expected, offset));
 }
 
 // The part; nothing if the object is not that entity any more.

@@ -11,6 +11,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 std::vector<detail::merged_range> detail::merge_ranges(std::span<const io::object_range> ranges,
@@ -54,8 +56,7 @@ static task<> fill_some(shared_reads& work) {
     auto done = co_await work.from.read_at(into, offset);
     if (done != into.size())
       throw error(errc::invalid_data,
-                  "read " + std::to_string(into.size()) + " bytes at " + std::to_string(offset) +
-                      " of " + work.from.name(),
+                  fmt::format("read {} bytes at {} of {}", into.size(), offset, work.from.name()),
                   (done < into.size() ? "it ended after " : "it returned ") + std::to_string(done));
   }
 }
@@ -73,9 +74,8 @@ static void require_inside_object(const byte_reader& object, const object_range&
   auto size = object.size();
   if (range.offset <= size && range.bytes <= size - range.offset) return;
   throw error(errc::invalid_data,
-              "read " + std::to_string(range.bytes) + " bytes at " + std::to_string(range.offset) +
-                  " of " + object.name(),
-              "it has " + std::to_string(size) + " bytes");
+              fmt::format("read {} bytes at {} of {}", range.bytes, range.offset, object.name()),
+              fmt::format("it has {} bytes", size));
 }
 
 // Memory is allocated before the reads begin, in order: a read that waits for memory while another

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 static constexpr std::uint32_t wav_unknown_bytes = 0xffffffff;
@@ -18,7 +20,7 @@ static std::string_view wav_text(std::span<const std::byte> bytes, std::size_t a
 
 void wav_header::refuse(std::string_view why) const {
   throw error(errc::invalid_data, "read " + std::string(name_),
-              std::string(why) + " (at byte " + std::to_string(offset_) + ")");
+              fmt::format("{} (at byte {})", why, offset_));
 }
 
 // Throws unless `part` has so many bytes of what begins there.
@@ -89,7 +91,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
   constexpr std::string_view rest_of_guid("\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 14);
   if (format_found_) refuse("it has two formats");
   format_found_ = true;
-  if (chunk.size() < 16) refuse("its format has only " + std::to_string(chunk.size()) + " bytes");
+  if (chunk.size() < 16) refuse(fmt::format("its format has only {} bytes", chunk.size()));
   auto u16 = [&](std::size_t at) { return load_little<std::uint16_t>(chunk.data() + at); };
   unsigned tag = u16(0);
   unsigned bits = u16(14);
@@ -104,17 +106,15 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
   auto encoding = wav_encoding_of(tag, bits);
   if (!encoding)
     throw error(errc::unsupported, "read " + std::string(name_),
-                "encoding " + std::to_string(tag) + " with samples of " + std::to_string(bits) +
-                    " bits is not supported");
+                fmt::format("encoding {} with samples of {} bits is not supported", tag, bits));
   info_.encoding = *encoding;
   info_.channels = u16(2);
   info_.sample_rate = load_little<std::uint32_t>(chunk.data() + 4);
   if (info_.channels == 0) refuse("it has no channels");
   if (info_.sample_rate == 0) refuse("its sample rate is 0");
   if (u16(12) != wav_frame_bytes(info_))
-    refuse("its frames are said to have " + std::to_string(u16(12)) + " bytes; " +
-           std::to_string(info_.channels) + " samples of " + std::to_string(bits) + " bits have " +
-           std::to_string(wav_frame_bytes(info_)));
+    refuse(fmt::format("its frames are said to have {} bytes; {} samples of {} bits have {}",
+                       u16(12), info_.channels, bits, wav_frame_bytes(info_)));
 }
 
 // The bytes of the data, which begin at offset_. Throws if they are not there.
@@ -126,9 +126,7 @@ std::uint64_t wav_header::bytes_of_data(std::uint32_t stored) const {
     if (!wide_bytes_) refuse("its ds64 chunk is missing");
     bytes = *wide_bytes_;
   }
-  if (bytes > there)
-    refuse("its data claim " + std::to_string(bytes) + " bytes, and " + std::to_string(there) +
-           " follow");
+  if (bytes > there) refuse(fmt::format("its data claim {} bytes, and {} follow", bytes, there));
   return bytes;
 }
 
@@ -136,8 +134,7 @@ void wav_header::take_data(std::uint64_t bytes) {
   if (!format_found_) refuse("its data come before their format");
   auto frame = wav_frame_bytes(info_);
   if (bytes % frame != 0)
-    refuse("its data of " + std::to_string(bytes) + " bytes are no whole frames of " +
-           std::to_string(frame));
+    refuse(fmt::format("its data of {} bytes are no whole frames of {}", bytes, frame));
   info_.frames = bytes / frame;
   info_.data_offset = offset_;
   data_found_ = true;

@@ -4,7 +4,7 @@ set(lade_modules core media http formats av filters cuda nvdec)
 set(lade_core_library lade)
 set(lade_core_target lade::lade)
 set(lade_core_description "Coroutine data loading for training")
-set(lade_core_dependencies threads liburing)
+set(lade_core_dependencies threads liburing fmt>=9.1)
 set(lade_core_dependency_headers dlpack/dlpack.h)
 set(lade_core_sources
   io/cache_block.cpp

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // Kinds of compression.
@@ -33,7 +35,7 @@ bmp_reader::header bmp_reader::read_header(const image_file& file) {
   const auto size = info.little(0, 4);
   if (size != 12 && size != 16 && (size < 40 || size > 124))
     throw error(errc::unsupported, file.doing,
-                "a BMP with a header of " + std::to_string(size) + " bytes");
+                fmt::format("a BMP with a header of {} bytes", size));
   if (!info.holds(0, size)) throw_damaged(file, "BMP", "its header is cut off");
   const bool narrow = size == 12;
   header of{.width = narrow ? static_cast<std::int64_t>(info.little(4, 2))
@@ -66,8 +68,7 @@ void bmp_reader::check_kind(const image_file& file, const header& of) {
                                                                          : false;
   if (good) return;
   throw error(errc::unsupported, file.doing,
-              "a BMP of " + std::to_string(bits) + " bits with compression " +
-                  std::to_string(of.compression));
+              fmt::format("a BMP of {} bits with compression {}", bits, of.compression));
 }
 
 // `info` begins with the header. Masks lie behind its first 40 bytes, whatever its size.

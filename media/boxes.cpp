@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // Left, top, right, bottom.
@@ -86,7 +88,7 @@ static std::string_view name_of(box_format format) {
 static void check_edges(const box_edges& box, std::int64_t i, box_format format,
                         std::string_view doing) {
   const auto refuse = [&](std::string_view why) {
-    throw error(errc::invalid_data, doing, "box " + std::to_string(i) + " " + std::string(why));
+    throw error(errc::invalid_data, doing, fmt::format("box {} {}", i, why));
   };
   if (!std::isfinite(box.width()) || !std::isfinite(box.height())) refuse("is not finite");
   if (box.width() < 0 || box.height() < 0)
@@ -161,8 +163,7 @@ tensor cropped_boxes::rows_of(const tensor& values) const {
   if (values.rank() == 0 || !values.contiguous() || !values.where().is_host_accessible())
     refuse("the values must be contiguous, with a row for each box, in memory of the host");
   if (values.shape()[0] != before_)
-    refuse("the values have " + std::to_string(values.shape()[0]) + " rows, there were " +
-           std::to_string(before_) + " boxes");
+    refuse(fmt::format("the values have {} rows, there were {} boxes", values.shape()[0], before_));
   const tensor_spec spec{values.type(), values.shape().tail().prepend(kept_.shape()[0])};
   const tensor rows(spec, allocate_now(spec.bytes()));
   const auto bytes = tensor_spec{values.type(), values.shape().tail()}.bytes();

@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 static bool has_no_fraction(double value) { return value == std::floor(value); }
@@ -47,15 +49,15 @@ void check_chosen(const chosen_crop& chosen, std::string_view doing) {
 }
 
 static std::string text_of_size(const image_size& size) {
-  return std::to_string(size.width) + " x " + std::to_string(size.height);
+  return fmt::format("{} x {}", size.width, size.height);
 }
 
 void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
                    std::string_view doing) {
   if (chosen.image == image) return;
   throw error(errc::invalid_data, doing,
-              std::string(what) + " is " + text_of_size(image) + ", its crop that of an image of " +
-                  text_of_size(chosen.image));
+              fmt::format("{} is {}, its crop that of an image of {}", what, text_of_size(image),
+                          text_of_size(chosen.image)));
 }
 
 tensor to_tensor(const chosen_crop& crop) {
@@ -101,8 +103,8 @@ const tensor& tensor_in(const sample& in, std::string_view field, std::string_vi
   const auto& found = in.field(field);
   if (found.type() == lade::field::kind::tensor) return found.tensor();
   throw error(errc::invalid_argument, doing,
-              "its field " + found.name() + " holds " + std::string(lade::name(found.type())) +
-                  " instead of a tensor");
+              fmt::format("its field {} holds {} instead of a tensor", found.name(),
+                          lade::name(found.type())));
 }
 
 chosen_crop stored_crop(const sample& in, std::string_view field, std::string_view doing) {

@@ -18,7 +18,7 @@ struct jpeg_cursor {
 
 // 64 bits from an address on, the first one on top.
 LADE_INLINE std::uint64_t load_bits(std::uint64_t address) noexcept {
-  std::uint64_t loaded;
+  std::uint64_t loaded = 0;
   __builtin_memcpy(&loaded, reinterpret_cast<const void*>(address), sizeof loaded);
   if constexpr (std::endian::native == std::endian::little) loaded = __builtin_bswap64(loaded);
   return loaded;

@@ -129,8 +129,8 @@ void jpeg_reader::start_rows(int channels, const axis_range& columns, const axis
 void jpeg_reader::crop(const axis_range& columns) {
   const int left = std::max(columns.low - 2, 0);
   const int right = std::min(columns.high + 2, width());
-  JDIMENSION begin = static_cast<JDIMENSION>(left);
-  JDIMENSION count = static_cast<JDIMENSION>(right - left);
+  auto begin = static_cast<JDIMENSION>(left);
+  auto count = static_cast<JDIMENSION>(right - left);
   if (right - left < width())
     jpeg_crop_scanline(&jpeg_, &begin, &count);
   else

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 static constexpr int most_axis_samples = 1 << 15;  // of an axis
@@ -35,32 +37,31 @@ static void check_samples(const picture& from) {
   const bool packed = layout.planes[0].channels > 1;
   require_supported(
       from.bits >= 8 && from.bits <= (packed ? 8 : 16),
-      std::to_string(from.bits) + (packed ? " bits per packed" : " bits per") + " sample");
+      fmt::format("{}{} sample", from.bits, packed ? " bits per packed" : " bits per"));
   const int most_shift = from.bits > 8 ? 16 - from.bits : 0;
   require_supported(from.shift >= 0 && from.shift <= most_shift,
-                    std::to_string(from.shift) + " unused bits below " + std::to_string(from.bits) +
-                        " significant ones");
+                    fmt::format("{} unused bits below {} significant ones", from.shift, from.bits));
   if (!layout.chroma) return;
   const int x = from.chroma_shift_x;
   const int y = from.chroma_shift_y;
   require_supported(x >= 0 && x <= 2 && y >= 0 && y <= 2,
-                    "chroma shifts of " + std::to_string(x) + " and " + std::to_string(y));
+                    fmt::format("chroma shifts of {} and {}", x, y));
   require_supported(from.matrix <= colour_matrix::bt2020, "the colour matrix is unknown");
 }
 
 static bool size_fits(int size) noexcept { return size >= 1 && size <= most_axis_samples; }
 
 static void check_planes(const picture& from) {
-  require_of_picture(size_fits(from.width) && size_fits(from.height),
-                     "the picture is " + std::to_string(from.width) + " x " +
-                         std::to_string(from.height) + ": both must be 1 to 32768");
+  require_of_picture(
+      size_fits(from.width) && size_fits(from.height),
+      fmt::format("the picture is {} x {}: both must be 1 to 32768", from.width, from.height));
   const auto layout = planes_of(from.layout);
   for (std::size_t p = 0; p < layout.count; ++p) {
     const int width =
         layout.is_chroma(p) ? chroma_size(from.width, from.chroma_shift_x) : from.width;
     const auto bytes = std::ptrdiff_t{width} * layout.planes[p].channels * sample_bytes(from);
     require_of_picture(from.planes[p].data != nullptr && std::abs(from.planes[p].stride) >= bytes,
-                       "plane " + std::to_string(p) + " has no data, or rows that overlap");
+                       fmt::format("plane {} has no data, or rows that overlap", p));
   }
 }
 
@@ -77,7 +78,7 @@ static void check_target(const pixel_target& to) {
   require_of_picture(to.data != nullptr && size_fits(to.width) && size_fits(to.height),
                      "the result must have memory, a width and a height of 1 to 32768");
   require_supported(to.channels == 1 || to.channels == 3 || to.channels == 4,
-                    "a result of " + std::to_string(to.channels) + " channels");
+                    fmt::format("a result of {} channels", to.channels));
   require_supported(to.type == element_type::u8 || to.type == element_type::f16 ||
                         to.type == element_type::bf16 || to.type == element_type::f32,
                     "a result of " + std::string(name(to.type)));

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 extern "C" {
@@ -165,7 +166,7 @@ void png_reader::open_values(const image_file& file, int most_bits) {
                 "alpha");
   if (bits_ > most_bits)
     throw error(errc::unsupported, file.doing,
-                "the values have " + std::to_string(bits_) + " bits, more than the type holds");
+                fmt::format("the values have {} bits, more than the type holds", bits_));
 }
 
 void png_reader::decode_values(const image_file& file) {

@@ -23,7 +23,7 @@ LADE_AVX2 static inline __m256i load_halves(const void* low, const void* high) {
 
 // Two neighbouring weights in every lane.
 LADE_AVX2 static inline __m256i weight_pair_256(const std::int16_t* weights) {
-  std::int32_t pair;
+  std::int32_t pair = 0;
   std::memcpy(&pair, weights, sizeof pair);
   return _mm256_set1_epi32(pair);
 }

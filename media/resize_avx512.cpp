@@ -22,7 +22,7 @@
 namespace lade::media {
 
 LADE_AVX512 static inline __m512i weight_pair_512(const std::int16_t* weights) {
-  std::int32_t pair;
+  std::int32_t pair = 0;
   std::memcpy(&pair, weights, sizeof pair);
   return _mm512_set1_epi32(pair);
 }

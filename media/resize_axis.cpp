@@ -28,7 +28,7 @@ void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
   first_ = offsets_[static_cast<std::size_t>(low)];
   for (auto& offset : offsets_) offset -= first_;
   last_ = start(high) + taps(high);
-  widest_ = *std::max_element(taps_.begin(), taps_.end());
+  widest_ = std::ranges::max(taps_);
   stride_ = widest_ <= 4 ? 4 : widest_ <= 8 ? 8 : (widest_ + 15) / 16 * 16;
   keep_within_padding();
   weights_.assign(static_cast<std::size_t>(count) * static_cast<std::size_t>(stride_), 0);

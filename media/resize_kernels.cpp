@@ -17,7 +17,7 @@ static void blend_plain(const std::uint8_t* const* rows, const std::int16_t* wei
 
 // A sample in the upper bits of a word.
 static int left_aligned(const std::uint8_t* row, int x, int left) {
-  std::uint16_t sample;
+  std::uint16_t sample = 0;
   std::memcpy(&sample, row + 2 * x, sizeof sample);
   return static_cast<std::uint16_t>(sample << left);
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // By which factor, 1 or above, the proportions differ.
@@ -27,7 +29,7 @@ size_buckets::size_buckets(std::vector<image_size> sizes) : sizes_(std::move(siz
   if (sizes_.empty()) refuse("there is no size");
   constexpr int most = 1 << 15;
   const auto text = [](const image_size& size) {
-    return std::to_string(size.width) + " x " + std::to_string(size.height);
+    return fmt::format("{} x {}", size.width, size.height);
   };
   for (auto each = sizes_.begin(); each != sizes_.end(); ++each) {
     if (std::min(each->width, each->height) < 1 || std::max(each->width, each->height) > most)

@@ -3,15 +3,17 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 const buffer& encoded_bytes(const sample& in, std::string_view field, std::string_view doing) {
   if (!field.empty()) {
     const auto& found = in.field(field);
     if (found.type() == lade::field::kind::bytes) return found.bytes();
-    throw error(errc::invalid_argument, doing,
-                "its field " + found.name() + " holds " + std::string(name(found.type())) +
-                    " instead of bytes");
+    throw error(
+        errc::invalid_argument, doing,
+        fmt::format("its field {} holds {} instead of bytes", found.name(), name(found.type())));
   }
   if (!in.has_data())
     throw error(errc::invalid_argument, doing,
@@ -25,9 +27,8 @@ void require_slot_of(const tensor_spec& spec, const tensor& slot, std::string_vi
     throw error(errc::invalid_argument, doing, "the slot is in the memory of a GPU");
   if (slot.spec() != spec || !slot.contiguous())
     throw error(errc::invalid_argument, doing,
-                "the slot is " + std::string(name(slot.type())) + to_string(slot.shape()) +
-                    " instead of contiguous " + std::string(name(spec.type)) +
-                    to_string(spec.shape));
+                fmt::format("the slot is {}{} instead of contiguous {}{}", name(slot.type()),
+                            to_string(slot.shape()), name(spec.type), to_string(spec.shape)));
 }
 
 }  // namespace lade::media

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 tmsize_t tiff_page::read(thandle_t handle, void* out, tmsize_t count) {
@@ -117,7 +119,7 @@ void tiff_page::read_samples() {
   if (format == SAMPLEFORMAT_IEEEFP) unsupported("floating-point samples");
   if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID) unsupported("complex samples");
   if (layout_.bits < 1 || layout_.bits > 16)
-    unsupported("samples of " + std::to_string(layout_.bits) + " bits");
+    unsupported(fmt::format("samples of {} bits", layout_.bits));
 }
 
 void tiff_page::read_colours() {
@@ -164,7 +166,7 @@ void tiff_page::read_palette() {
   layout_.kind = tiff_layout::colours::palette;
   // Some writers fill the lower half of the 16 bits.
   const auto count = std::size_t{1} << layout_.bits;
-  const bool low = std::all_of(map.begin(), map.end(), [&](const std::uint16_t* colours) {
+  const bool low = std::ranges::all_of(map, [&](const std::uint16_t* colours) {
     return std::all_of(colours, colours + count, [](std::uint16_t value) { return value < 256; });
   });
   layout_.map_shift = low ? 0 : 8;
@@ -199,11 +201,11 @@ void tiff_page::check_block_memory() const {
   const auto bytes = static_cast<double>(layout_.block_stride) * layout_.block_height *
                      static_cast<double>(layout_.planes());
   if (bytes <= 8 * static_cast<double>(file_.max_pixels)) return;
-  throw error(errc::limit_exceeded, file_.doing,
-              "blocks of " + std::to_string(layout_.block_width) + " x " +
-                  std::to_string(layout_.block_height) + " pixels with " +
-                  std::to_string(layout_.samples) + " samples need more than 8 bytes for each of " +
-                  "max_pixels = " + std::to_string(file_.max_pixels));
+  throw error(
+      errc::limit_exceeded, file_.doing,
+      fmt::format("blocks of {} x {} pixels with {} samples need more than 8 bytes for each of "
+                  "max_pixels = {}",
+                  layout_.block_width, layout_.block_height, layout_.samples, file_.max_pixels));
 }
 
 void tiff_page::read_block(std::uint32_t x, std::uint32_t y, std::uint16_t plane,

@@ -87,8 +87,9 @@ void tiff_reader::read_blocks(tiff_page& page, std::uint8_t* frame) {
   const auto channels = static_cast<std::size_t>(frame_channels());
   for (std::uint32_t top = 0; top < layout.height; top += layout.block_height)
     for (std::uint32_t left = 0; left < layout.width; left += layout.block_width) {
-      for (std::uint16_t plane = 0; plane < layout.planes(); ++plane)
-        page.read_block(left, top, plane, blocks + plane * layout.block_bytes());
+      for (std::size_t plane = 0; plane < layout.planes(); ++plane)
+        page.read_block(left, top, static_cast<std::uint16_t>(plane),
+                        blocks + plane * layout.block_bytes());
       const auto columns = std::min(layout.block_width, layout.width - left);
       const auto rows = std::min(layout.block_height, layout.height - top);
       for (std::uint32_t y = 0; y < rows; ++y)

@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static constexpr std::array<std::pair<std::string_view, cudaVideoCodec>, 6> nvdec_codecs{{
@@ -55,8 +57,7 @@ std::string to_string(const video_coding& coding) {
   const int a = coding.chroma / 100;
   const int b = coding.chroma / 10 % 10;
   const int c = coding.chroma % 10;
-  return std::string(coding.codec) + " " + std::to_string(a) + ":" + std::to_string(b) + ":" +
-         std::to_string(c) + " with " + std::to_string(coding.bits) + " bits";
+  return fmt::format("{} {}:{}:{} with {} bits", coding.codec, a, b, c, coding.bits);
 }
 
 // The answers of drivers.
@@ -122,16 +123,15 @@ video_limits limits_of(device on, const video_coding& coding) {
 std::string why_not_decodable(device on, const video_coding& coding, int width, int height) {
   const auto limits = limits_of(on, coding);
   if (limits.engines == 0) return "NVDEC of this GPU does not decode " + to_string(coding);
-  const auto size = std::to_string(width) + " x " + std::to_string(height);
+  const auto size = fmt::format("{} x {}", width, height);
   if (width < limits.min_width || height < limits.min_height)
-    return "NVDEC decodes pictures of at least " + std::to_string(limits.min_width) + " x " +
-           std::to_string(limits.min_height) + ", not " + size;
+    return fmt::format("NVDEC decodes pictures of at least {} x {}, not {}", limits.min_width,
+                       limits.min_height, size);
   const auto macroblocks = std::int64_t{width} * height / 256;
   if (width > limits.max_width || height > limits.max_height ||
       macroblocks > limits.max_macroblocks)
-    return "NVDEC decodes pictures of at most " + std::to_string(limits.max_width) + " x " +
-           std::to_string(limits.max_height) + " and " + std::to_string(limits.max_macroblocks) +
-           " macroblocks, not " + size;
+    return fmt::format("NVDEC decodes pictures of at most {} x {} and {} macroblocks, not {}",
+                       limits.max_width, limits.max_height, limits.max_macroblocks, size);
   return {};
 }
 

@@ -59,7 +59,7 @@ void clip_decoder::count(bool by_gpu, std::string_view reason) {
 stream clip_decoder::take_stream() {
   std::lock_guard lock(mutex_);
   if (idle_.empty()) return stream(on_);
-  auto taken = std::move(idle_.back());
+  auto taken = idle_.back();
   idle_.pop_back();
   return taken;
 }

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/codec_par.h>
 #include <libavcodec/packet.h>
@@ -178,9 +180,8 @@ decoder_format::rectangle surface_decoder::part_of(const CUVIDEOFORMAT& sequence
                                        area.top + crop.top + crop.height};
   if (part.right > area.right || part.bottom > area.bottom)
     throw error(errc::invalid_argument, doing_,
-                "the crop is not inside of its pictures of " +
-                    std::to_string(area.right - area.left) + " x " +
-                    std::to_string(area.bottom - area.top));
+                fmt::format("the crop is not inside of its pictures of {} x {}",
+                            area.right - area.left, area.bottom - area.top));
   return part;
 }
 

@@ -79,7 +79,7 @@ class surface_decoder {
   static int on_decode(void* self, CUVIDPICPARAMS* picture) noexcept;
   static int on_display(void* self, CUVIDPARSERDISPINFO* picture) noexcept;
 
-  int begin_sequence(const CUVIDEOFORMAT& format);
+  int begin_sequence(const CUVIDEOFORMAT& sequence);
   bool maps_all() const noexcept;
   decoder_format::rectangle part_of(const CUVIDEOFORMAT& sequence) const;
   decoder_format format_for(const CUVIDEOFORMAT& sequence) const;

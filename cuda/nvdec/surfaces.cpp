@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 // The wanted frames of one range of packets, by their times.
@@ -40,10 +42,9 @@ class wanted_frames final : public surface_taker {
   void require_all() const {
     if (by_time_.empty()) return;
     const auto number = by_time_.begin()->second;
-    throw error(
-        errc::invalid_data,
-        "decode frame " + std::to_string(number) + " of " + of_.stream().name() + " with NVDEC",
-        "it is not shown");
+    throw error(errc::invalid_data,
+                fmt::format("decode frame {} of {} with NVDEC", number, of_.stream().name()),
+                "it is not shown");
   }
 
  private:
@@ -144,7 +145,7 @@ task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, str
                        use_surface& use, surface_options options,
                        media::selection_statistics* counted) {
   return on_cpu_pool(
-      decode_on_pool(std::move(from), std::move(numbers), std::move(on), use, options, counted));
+      decode_on_pool(std::move(from), std::move(numbers), on, use, options, counted));
 }
 
 decoder_statistics decoders_of(runtime& in, device on) {

@@ -44,9 +44,6 @@ struct numbering {
   std::function<std::string(const T&)> identity_of = nullptr;
 };
 
-// Throws error(limit_exceeded) if the position of an item belongs to another source.
-void require_own_position(std::uint64_t place, const open_context& run);
-
 // Yields the items of a stretch of a source with their positions. Its exceptions name the source.
 // If a run resumes from a state of a listing, the generator first compares the names of the items
 // with those of the state. Until then it holds all items back.

@@ -48,7 +48,7 @@ class scope {
   // Starts a child and drops its result. Any thread, but not after join() was awaited or the scope
   // was destroyed. If it throws std::bad_alloc, the task is destroyed and is no child.
   template <class T>
-  void start(task<T> child);
+  void start(task<T> work);
 
   // `co_await join()` waits for all children, then rethrows the first failure. A stop of the
   // awaiting coroutine does not end the wait.

@@ -396,7 +396,7 @@ class stage_counters {
            !most_at_once.compare_exchange_weak(most, taken, std::memory_order_relaxed)) {}
   }
 
-  stage_statistics snapshot(clock::time_point now) const;
+  stage_statistics snapshot(clock::time_point moment) const;
 
  private:
   static std::uint64_t next_number() noexcept;

@@ -75,7 +75,7 @@ class dimensions {
   dimensions tail() const;
 
   friend bool operator==(const dimensions& a, const dimensions& b) noexcept {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    return std::ranges::equal(a, b);
   }
 
  private:

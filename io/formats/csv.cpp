@@ -2,6 +2,8 @@
 
 #include <lade/error.hpp>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 std::size_t csv_record_end(std::string_view text) noexcept {
@@ -19,7 +21,7 @@ std::size_t csv_record_end(std::string_view text) noexcept {
 [[noreturn]] static void refuse_csv(std::string_view name, std::uint64_t line,
                                     std::string_view why) {
   throw error(errc::invalid_data, "read " + std::string(name),
-              "line " + std::to_string(line) + ": " + std::string(why));
+              fmt::format("line {}: {}", line, why));
 }
 
 // Takes a cell in quotes from the beginning of a record, up to what follows the closing quote.

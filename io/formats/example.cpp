@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace io {
@@ -22,7 +24,7 @@ using wire = protobuf_reader::wire;
 static void next_example_field(protobuf_reader& message, std::uint32_t number) {
   message.next();
   if (message.number() != number)
-    message.refuse("field " + std::to_string(message.number()) + ", which it does not have");
+    message.refuse(fmt::format("field {}, which it does not have", message.number()));
 }
 
 // Calls `each` with every value of a list of bytes.
@@ -223,7 +225,7 @@ class example_fields {
     std::string name(feature.name);
     for (std::size_t i = 0; i < values.size(); ++i) {
       auto offset = static_cast<std::size_t>(values[i].data() - data_.data());
-      fields_.emplace_back(values.size() == 1 ? name : name + "/" + std::to_string(i),
+      fields_.emplace_back(values.size() == 1 ? name : fmt::format("{}/{}", name, i),
                            data_.slice(offset, values[i].size()));
     }
   }

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 #include "shard_reading.hpp"
 
 namespace lade::detail {
@@ -54,9 +56,9 @@ namespace lade::io {
 
 pipeline<sample> from_shards(shards which, const from_shards_options& options) {
   auto list = std::make_shared<const lade::detail::shard_list>(std::move(which), options);
-  auto facts = lade::detail::node_facts::source("from_shards")
-                   .with("shards", std::to_string(options.shard.rank) + " of " +
-                                       std::to_string(options.shard.world));
+  auto facts =
+      lade::detail::node_facts::source("from_shards")
+          .with("shards", fmt::format("{} of {}", options.shard.rank, options.shard.world));
   return lade::detail::make_pipeline<sample>(std::move(facts),
                                              [list](const lade::detail::open_context& run) {
                                                return lade::detail::open_shards(list, run);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "indexed_shards.hpp"
 
 namespace lade::detail {
@@ -38,15 +40,14 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
       shard.groups.push_back({name->key(), {}});
     auto& fields = shard.groups.back().fields;
     auto refuse = [&](errc code, const std::string& why) {
-      refuse_group(
-          shard.name, code,
-          "member " + entry.name() + " at byte " + std::to_string(entry.offset()) + ": " + why);
+      refuse_group(shard.name, code,
+                   fmt::format("member {} at byte {}: {}", entry.name(), entry.offset(), why));
     };
     if (std::ranges::find(fields, name->field(), &place::field) != fields.end())
       refuse(errc::invalid_data, "its sample has such a field already");
     if (fields.size() == most_sample_fields)
       refuse(errc::limit_exceeded,
-             "its sample has more than " + std::to_string(most_sample_fields) + " fields");
+             fmt::format("its sample has more than {} fields", most_sample_fields));
     fields.push_back({name->field(), entry.offset(), entry.bytes()});
   }
   for (std::size_t i = 0; i < shard.groups.size(); ++i) {
@@ -125,8 +126,8 @@ task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& w
   auto archive = co_await io::open_reader(which.name);
   if (archive->size() != which.archive_bytes)
     throw error(errc::invalid_data, "read " + without_secrets(which.name),
-                "it has " + std::to_string(archive->size()) +
-                    " bytes; when it was indexed, it had " + std::to_string(which.archive_bytes));
+                fmt::format("it has {} bytes; when it was indexed, it had {}", archive->size(),
+                            which.archive_bytes));
   auto identity = co_await identity_of_archive(which.name, std::string(archive->etag()));
   if (identity != which.identity)
     throw error(errc::invalid_data, "read " + without_secrets(which.name),

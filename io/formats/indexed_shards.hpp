@@ -47,7 +47,7 @@ class indexed_shards {
   const sample_fields& fields() const noexcept { return fields_; }
 
   // Throws error(invalid_data) for two samples of one key, or fields of one name.
-  void add(std::size_t shard, const io::tar_index& index);
+  void add(std::size_t at, const io::tar_index& index);
 
   // Numbers the samples, in the order of the shards. To be called once, when all have been added.
   void number_samples();

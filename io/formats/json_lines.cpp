@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace io {
@@ -20,9 +22,9 @@ static buffer without_carriage_return(buffer line) {
 
 void line_reader::keep(buffer part) {
   if (part.size() > max_line_bytes_ - bytes_)
-    throw error(errc::limit_exceeded, "read " + name_,
-                "line " + std::to_string(number_ + 1) + " is longer than max_line_bytes, " +
-                    std::to_string(max_line_bytes_));
+    throw error(
+        errc::limit_exceeded, "read " + name_,
+        fmt::format("line {} is longer than max_line_bytes, {}", number_ + 1, max_line_bytes_));
   bytes_ += part.size();
   if (!part.empty()) parts_.push_back(std::move(part));
 }
@@ -107,8 +109,7 @@ std::vector<field> parse_json_fields(std::string_view line, std::string_view nam
     if (value) fields.push_back(std::move(*value));
     if (fields.size() > max_fields)
       throw error(errc::limit_exceeded, "read " + std::string(name),
-                  "line " + std::to_string(number) + " has more fields than max_fields, " +
-                      std::to_string(max_fields));
+                  fmt::format("line {} has more fields than max_fields, {}", number, max_fields));
   });
   json.end();
   return fields;
@@ -131,7 +132,7 @@ async_generator<sample> detail::read_json_line::read(sample file, io::json_line_
     if (line->empty()) continue;
     auto fields =
         io::parse_json_fields(line->text(), file.name(), from.number(), options.max_fields);
-    auto key = file.name() + "/" + std::to_string(from.number());
+    auto key = fmt::format("{}/{}", file.name(), from.number());
     auto made = sample(std::move(key), file.label()).with_fields(std::move(fields));
     co_yield made;
   }

@@ -2,6 +2,7 @@
 #include "json_fields.hpp"
 #include "manifest_rows.hpp"
 
+#include <algorithm>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/manifest.hpp>
@@ -14,6 +15,8 @@
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace lade {
 
@@ -86,8 +89,7 @@ class manifest::rows {
   };
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_data, "read " + name_,
-                "line " + std::to_string(from_.line()) + ": " + std::string(why));
+    throw error(errc::invalid_data, "read " + name_, fmt::format("line {}: {}", from_.line(), why));
   }
 
   role role_of(std::string_view name) const {
@@ -109,8 +111,8 @@ class manifest::rows {
     columns_ = parse_csv_record(*row, name_, from_.line());
     if (columns_.size() > max_columns) refuse("more than 4096 columns");
     auto sorted = columns_;
-    std::sort(sorted.begin(), sorted.end());
-    auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    std::ranges::sort(sorted);
+    auto twice = std::ranges::adjacent_find(sorted);
     if (twice != sorted.end()) refuse("two columns are called \"" + *twice + '"');
     for (auto& name : columns_) roles_.push_back(role_of(name));
     if (std::count(roles_.begin(), roles_.end(), role::key) != 1)
@@ -118,14 +120,13 @@ class manifest::rows {
   }
 
   std::string key_names() const {
-    return what_.key_.empty() ? "\"path\", \"url\" or \"key\"" : '"' + what_.key_ + '"';
+    return what_.key_.empty() ? R"("path", "url" or "key")" : '"' + what_.key_ + '"';
   }
 
   void read_csv(std::string_view row) {
     auto texts = parse_csv_record(row, name_, from_.line());
     if (texts.size() != columns_.size())
-      refuse(std::to_string(texts.size()) + " cells; there are " + std::to_string(columns_.size()) +
-             " columns");
+      refuse(fmt::format("{} cells; there are {} columns", texts.size(), columns_.size()));
     for (std::size_t i = 0; i < texts.size(); ++i) {
       if (roles_[i] == role::field)
         cells_.fields.emplace_back(columns_[i], std::move(texts[i]));
@@ -274,8 +275,8 @@ static std::string position_text(const sample& listed, std::string_view name) {
 
 std::string manifest::identity_of(const sample& listed) const {
   auto& key = listed.key();
-  return (scheme_of(key).empty() ? key : without_signature(key)) + " " +
-         position_text(listed, "offset") + "+" + position_text(listed, "length");
+  return fmt::format("{} {}+{}", scheme_of(key).empty() ? key : without_signature(key),
+                     position_text(listed, "offset"), position_text(listed, "length"));
 }
 
 // The value of an integer field, of a sample that may have it.
@@ -296,9 +297,8 @@ task<sample> detail::read_range::operator()(sample from) const {
   auto file = co_await io::open_reader(from.key());
   auto size = file->size();
   if (!length && offset > size)
-    throw error(
-        errc::invalid_data, "read " + from.name(),
-        "it has " + std::to_string(size) + " bytes, and begins at " + std::to_string(offset));
+    throw error(errc::invalid_data, "read " + from.name(),
+                fmt::format("it has {} bytes, and begins at {}", size, offset));
   auto bytes = co_await file->read_at(offset, length ? *length : size - offset);
   co_return std::move(from).with_data(std::move(bytes));
 }

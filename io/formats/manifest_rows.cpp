@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade::io {
@@ -37,8 +38,8 @@ std::optional<std::string_view> manifest_rows::next_line() {
   bool whole = csv_ ? end != rest.npos : end != 0;
   if ((whole ? end : rest.size()) > max_row_bytes_)
     throw error(errc::limit_exceeded, "read " + name_,
-                "the row at line " + std::to_string(next_line_) +
-                    " is longer than max_row_bytes, " + std::to_string(max_row_bytes_));
+                fmt::format("the row at line {} is longer than max_row_bytes, {}", next_line_,
+                            max_row_bytes_));
   if (whole) return take(end);
   if (!ended_ || rest.empty()) return std::nullopt;
   return take(rest.size());

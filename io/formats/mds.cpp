@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 struct mds::content {
@@ -66,22 +68,19 @@ std::vector<sample> mds::shards() const {
 std::string mds::identity() const {
   crc64nvme names;
   for (auto& shard : content_->shards) {
-    auto text =
-        shard.file + ' ' + std::to_string(shard.samples) + ' ' + std::to_string(shard.bytes) + '\n';
+    auto text = fmt::format("{} {} {}\n", shard.file, shard.samples, shard.bytes);
     names.update(std::as_bytes(std::span(text)));
   }
-  return "MDS of " + std::to_string(size()) + " samples in " +
-         std::to_string(content_->shards.size()) + " shards, checksum " +
-         std::to_string(names.value());
+  return fmt::format("MDS of {} samples in {} shards, checksum {}", size(), content_->shards.size(),
+                     names.value());
 }
 
 task<sample> mds::operator()(std::uint64_t index) const { return read(content_, index); }
 
 task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index) {
   if (index >= from->samples())
-    throw error(
-        errc::invalid_argument, "read a sample of " + from->index_name(),
-        "there is no sample " + std::to_string(index) + " of " + std::to_string(from->samples()));
+    throw error(errc::invalid_argument, "read a sample of " + from->index_name(),
+                fmt::format("there is no sample {} of {}", index, from->samples()));
   auto& shard = *std::upper_bound(
       from->shards.begin(), from->shards.end(), index,
       [](std::uint64_t wanted, const mds_shard& each) { return wanted < each.end; });
@@ -89,20 +88,19 @@ task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index)
   auto name = without_secrets(path);
   auto number = index - (shard.end - shard.samples);
   if (shard.compressed)
-    throw error(errc::unsupported, "read sample " + std::to_string(number) + " of " + name,
+    throw error(errc::unsupported, fmt::format("read sample {} of {}", number, name),
                 "the shard is compressed; read it as a whole, with read_mds_shard");
   auto file = co_await open_reader(path);
   if (file->size() != shard.bytes)
-    refuse_mds_shard(name, "it has " + std::to_string(file->size()) + " bytes; the index says " +
-                               std::to_string(shard.bytes));
+    refuse_mds_shard(name,
+                     fmt::format("it has {} bytes; the index says {}", file->size(), shard.bytes));
   auto offsets = co_await file->read_at(4 * (number + 1), 8);
   auto begin = load_little<std::uint32_t>(offsets.bytes(), 0);
   auto end = load_little<std::uint32_t>(offsets.bytes(), 1);
   if (begin > end || end > shard.bytes || begin < 4 * (shard.samples + 2))
-    refuse_mds_shard(name, "sample " + std::to_string(number) + " is at bytes " +
-                               std::to_string(begin) + " to " + std::to_string(end));
+    refuse_mds_shard(name, fmt::format("sample {} is at bytes {} to {}", number, begin, end));
   auto bytes = co_await file->read_at(begin, end - begin);
-  co_return co_await make_mds_sample(name + "/" + std::to_string(number), sample::no_label,
+  co_return co_await make_mds_sample(fmt::format("{}/{}", name, number), sample::no_label,
                                      std::move(bytes), shard.columns);
 }
 
@@ -123,27 +121,25 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
   auto& shard = from->shards[static_cast<std::size_t>(number)];
   if (shard.bytes > options.max_bytes)
     throw error(errc::limit_exceeded, "read the shard " + name,
-                "it has " + std::to_string(shard.bytes) + " bytes; max_bytes is " +
-                    std::to_string(options.max_bytes));
+                fmt::format("it has {} bytes; max_bytes is {}", shard.bytes, options.max_bytes));
   auto content = stream(path);
   if (shard.compressed)
     content = decompress(std::move(content), name, {.max_bytes = options.max_bytes});
   stream_reader bytes(std::move(content), name);
   auto count = co_await bytes.read(4, "the number of samples");
   if (load_little<std::uint32_t>(count.bytes()) != shard.samples)
-    refuse_mds_shard(name, "it has " + std::to_string(load_little<std::uint32_t>(count.bytes())) +
-                               " samples; the index says " + std::to_string(shard.samples));
+    refuse_mds_shard(name, fmt::format("it has {} samples; the index says {}",
+                                       load_little<std::uint32_t>(count.bytes()), shard.samples));
   auto offsets = co_await bytes.read(4 * (shard.samples + 1), "the offsets of samples");
   for (std::uint64_t i = 0; i < shard.samples; ++i) {
     std::uint64_t begin = load_little<std::uint32_t>(offsets.bytes(), i);
     std::uint64_t end = load_little<std::uint32_t>(offsets.bytes(), i + 1);
     bool follows = i == 0 ? begin >= bytes.position() : begin == bytes.position();
     if (!follows || end < begin || end > shard.bytes)
-      refuse_mds_shard(name, "sample " + std::to_string(i) + " is at bytes " +
-                                 std::to_string(begin) + " to " + std::to_string(end));
+      refuse_mds_shard(name, fmt::format("sample {} is at bytes {} to {}", i, begin, end));
     co_await bytes.skip(begin - bytes.position(), "what is before the samples");
     auto row = co_await bytes.read(end - begin, "a sample");
-    auto made = co_await make_mds_sample(name + "/" + std::to_string(i), file.label(),
+    auto made = co_await make_mds_sample(fmt::format("{}/{}", name, i), file.label(),
                                          std::move(row), shard.columns);
     co_yield made;
   }

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 using detail::json_reader;
@@ -53,7 +55,7 @@ class mds_index_parser {
   };
 
   [[noreturn]] void refuse(std::string_view why) const {
-    json_.refuse("shard " + std::to_string(shards_.size()) + ": " + std::string(why));
+    json_.refuse(fmt::format("shard {}: {}", shards_.size(), why));
   }
 
   void require_version() {
@@ -126,13 +128,13 @@ class mds_index_parser {
   void require_compression(std::string_view compression) const {
     auto kind = compression.substr(0, compression.find(':'));
     if (kind != "zstd" && kind != "gz")
-      throw error(errc::unsupported, "open shard " + std::to_string(shards_.size()) + " of MDS",
+      throw error(errc::unsupported, fmt::format("open shard {} of MDS", shards_.size()),
                   "its compression is \"" + std::string(compression) + '"');
   }
 
   void add(description shard) {
     if (shard.format != "mds")
-      throw error(errc::unsupported, "open shard " + std::to_string(shards_.size()) + " of MDS",
+      throw error(errc::unsupported, fmt::format("open shard {} of MDS", shards_.size()),
                   "its format is \"" + shard.format + '"');
     if (!shard.raw || !shard.samples) refuse("it lacks raw_data or samples");
     if (shard.zip) require_compression(shard.compression);
@@ -141,8 +143,7 @@ class mds_index_parser {
     if (shard.raw->bytes > std::numeric_limits<std::uint32_t>::max())
       refuse(std::to_string(shard.raw->bytes) + " bytes are more than offsets of 32 bits reach");
     if (shard.raw->bytes < 8 || *shard.samples > (shard.raw->bytes - 8) / 4)
-      refuse(std::to_string(shard.raw->bytes) + " bytes cannot hold " +
-             std::to_string(*shard.samples) + " samples");
+      refuse(fmt::format("{} bytes cannot hold {} samples", shard.raw->bytes, *shard.samples));
     std::uint64_t end = shards_.empty() ? 0 : shards_.back().end;
     if (__builtin_add_overflow(end, *shard.samples, &end)) refuse("more samples than 2^64");
     bool is_like_before = last_ && shard.has_columns_of(*last_);

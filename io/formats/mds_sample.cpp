@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 [[noreturn]] static void refuse_mds(std::string_view name, const mds_column& column,
@@ -24,9 +26,7 @@ namespace lade::io {
 static std::span<const std::byte> take_mds(std::span<const std::byte>& rest, std::size_t bytes,
                                            std::string_view name, const mds_column& column) {
   if (bytes > rest.size())
-    refuse_mds(
-        name, column,
-        std::to_string(bytes) + " bytes; the sample has " + std::to_string(rest.size()) + " left");
+    refuse_mds(name, column, fmt::format("{} bytes; the sample has {} left", bytes, rest.size()));
   auto taken = rest.first(bytes);
   rest = rest.subspan(bytes);
   return taken;
@@ -91,8 +91,8 @@ static void parse_array(mds_value& value, std::string_view name) {
     fits = fits && !__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes);
   if (!fits || bytes != rest.size())
     refuse_mds(name, column,
-               std::to_string(rest.size()) + " bytes are no array " + to_string(shape) + " of " +
-                   std::string(lade::name(*type)));
+               fmt::format("{} bytes are no array {} of {}", rest.size(), to_string(shape),
+                           lade::name(*type)));
 }
 
 std::vector<mds_value> split_mds_sample(std::span<const std::byte> bytes,

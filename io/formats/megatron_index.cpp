@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 // The magic, the version and the type of the tokens, then how many sequences and how many entries
@@ -48,15 +50,14 @@ void megatron_index::read_header(std::string_view name) {
   if (!text.starts_with(std::string_view("MMIDIDX\0\0", 9)))
     refuse_index(name, "it does not begin with MMIDIDX");
   if (text.size() < megatron_header_bytes)
-    refuse_index(name, "it ends at byte " + std::to_string(text.size()) + ", in its header");
+    refuse_index(name, fmt::format("it ends at byte {}, in its header", text.size()));
   auto version = load_little<std::uint64_t>(&index_[9]);
   if (version != 1)
-    refuse_index(name, "its version is " + std::to_string(version) + ", not 1", errc::unsupported);
+    refuse_index(name, fmt::format("its version is {}, not 1", version), errc::unsupported);
   auto code = std::to_integer<unsigned>(index_[17]);
   auto type = megatron_type(code);
   if (!type)
-    refuse_index(name,
-                 "its tokens are of type " + std::to_string(code) + ", which is none of integers",
+    refuse_index(name, fmt::format("its tokens are of type {}, which is none of integers", code),
                  errc::unsupported);
   type_ = *type;
   sequences_ = load_little<std::uint64_t>(&index_[18]);
@@ -66,9 +67,9 @@ void megatron_index::read_header(std::string_view name) {
   bool fits = sequences_ <= rest / 12 && entries <= (rest - 12 * sequences_) / 8;
   auto left = fits ? rest - 12 * sequences_ - 8 * entries : 1;
   if (!fits || (left != 0 && left != sequences_))
-    refuse_index(name, std::to_string(index_.size()) + " bytes are not what " +
-                           std::to_string(sequences_) + " sequences and " +
-                           std::to_string(entries) + " entries of documents take");
+    refuse_index(name,
+                 fmt::format("{} bytes are not what {} sequences and {} entries of documents take",
+                             index_.size(), sequences_, entries));
   if (entries == 0) refuse_index(name, "it has no entry for documents");
   documents_ = entries - 1;
 }
@@ -88,31 +89,28 @@ void megatron_index::check_sequences(std::string_view name, std::uint64_t bin_by
   std::uint64_t end = 0;
   for (std::uint64_t i = 0; i < sequences_; ++i) {
     if (sequence_begin(i) != end)
-      refuse_index(name, "sequence " + std::to_string(i) + " begins at byte " +
-                             std::to_string(sequence_begin(i)) +
-                             " of the .bin; the one before ends at " + std::to_string(end));
+      refuse_index(
+          name, fmt::format("sequence {} begins at byte {} of the .bin; the one before ends at {}",
+                            i, sequence_begin(i), end));
     auto length = load_little<std::int32_t>(index_.data() + megatron_header_bytes + 4 * i);
     auto bytes = static_cast<std::uint64_t>(length) * element_bytes(type_);
     if (length < 0 || bytes > bin_bytes - end)
-      refuse_index(name, "sequence " + std::to_string(i) + " has " + std::to_string(length) +
-                             " tokens, more than the .bin");
+      refuse_index(name, fmt::format("sequence {} has {} tokens, more than the .bin", i, length));
     end += bytes;
   }
   if (end != bin_bytes)
-    refuse_index(name, "its sequences end at byte " + std::to_string(end) +
-                           " of the .bin, which has " + std::to_string(bin_bytes));
+    refuse_index(name, fmt::format("its sequences end at byte {} of the .bin, which has {}", end,
+                                   bin_bytes));
 }
 
 void megatron_index::check_documents(std::string_view name) const {
   std::int64_t before = 0;
   for (std::uint64_t i = 0; i <= documents_; before = document(i++))
     if (document(i) < before || (i == 0 && document(i) != 0))
-      refuse_index(name, "entry " + std::to_string(i) + " of documents is " +
-                             std::to_string(document(i)) + "; the one before is " +
-                             std::to_string(before));
+      refuse_index(name, fmt::format("entry {} of documents is {}; the one before is {}", i,
+                                     document(i), before));
   if (static_cast<std::uint64_t>(before) != sequences_)
-    refuse_index(name, "its documents have " + std::to_string(before) + " of " +
-                           std::to_string(sequences_) + " sequences");
+    refuse_index(name, fmt::format("its documents have {} of {} sequences", before, sequences_));
 }
 
 std::uint64_t megatron_index::document_begin(std::uint64_t i) const noexcept {

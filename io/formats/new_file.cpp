@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -37,9 +38,8 @@ static std::string id_of_system() {
 // Another on each machine that shares the directory; processes in containers have equal numbers.
 static std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> count = 0;
-  return path + std::string(temporary_mark) + id_of_system() + "-" +
-         std::to_string(std::random_device()()) + "-" + std::to_string(getpid()) + "-" +
-         std::to_string(++count);
+  return fmt::format("{}{}{}-{}-{}-{}", path, temporary_mark, id_of_system(),
+                     std::random_device()(), getpid(), ++count);
 }
 
 // What temporary_name gives, so that no other file is taken for one.

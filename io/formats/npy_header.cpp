@@ -15,6 +15,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 [[noreturn]] static void refuse_npy(std::string_view name, std::string_view why,
@@ -170,7 +172,7 @@ class npy_literal {
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
-    refuse_npy(name_, why + " (byte " + std::to_string(at_) + " of its header)");
+    refuse_npy(name_, fmt::format("{} (byte {} of its header)", why, at_));
   }
 
   std::string_view text_;
@@ -190,17 +192,15 @@ static std::pair<std::size_t, std::size_t> find_npy_dictionary(std::span<const s
   auto major = std::to_integer<unsigned>(file[6]);
   auto minor = std::to_integer<unsigned>(file[7]);
   if (major < 1 || major > 3 || minor != 0)
-    refuse_npy(name,
-               "version " + std::to_string(major) + "." + std::to_string(minor) +
-                   " of the format is not supported",
+    refuse_npy(name, fmt::format("version {}.{} of the format is not supported", major, minor),
                errc::unsupported);
   std::size_t begin = major == 1 ? 10 : 12;
   if (file.size() < begin) refuse_npy(name, "it ends in its header");
   std::size_t bytes = major == 1 ? load_little<std::uint16_t>(file.data() + 8)
                                  : load_little<std::uint32_t>(file.data() + 8);
   if (bytes > file.size() - begin)
-    refuse_npy(name, "its header claims " + std::to_string(bytes) + " bytes, and " +
-                         std::to_string(file.size() - begin) + " follow");
+    refuse_npy(
+        name, fmt::format("its header claims {} bytes, and {} follow", bytes, file.size() - begin));
   return {begin, bytes};
 }
 
@@ -223,9 +223,9 @@ npy_header parse_npy_header(std::span<const std::byte> file, std::string_view na
   auto there = file.size() - header.data_offset;
   auto needed = npy_bytes(header.spec);
   if (needed != there)
-    refuse_npy(name, "an array " + std::string(lade::name(header.spec.type)) +
-                         to_string(header.spec.shape) + " needs " + std::to_string(needed) +
-                         " bytes behind its header, and there are " + std::to_string(there));
+    refuse_npy(name, fmt::format("an array {}{} needs {} bytes behind its header, and there are {}",
+                                 lade::name(header.spec.type), to_string(header.spec.shape), needed,
+                                 there));
   return header;
 }
 

@@ -4,11 +4,13 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 void protobuf_reader::refuse(std::string_view why) const {
   throw error(errc::invalid_data, "parse " + std::string(name_),
-              "byte " + std::to_string(rest_.data() - begin_) + ": " + std::string(why));
+              fmt::format("byte {}: {}", rest_.data() - begin_, why));
 }
 
 void protobuf_reader::next() {

@@ -3,6 +3,8 @@
 #include <lade/detail/common/name_digest.hpp>
 #include <lade/url.hpp>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 std::string query_digest(std::string_view name) {
@@ -12,7 +14,7 @@ std::string query_digest(std::string_view name) {
   if (begin == std::string::npos) return {};
   name_digest digest;
   digest.add(std::string_view(url).substr(begin));
-  return hexadecimal(digest.value());
+  return fmt::format("{:x}", digest.value());
 }
 
 }  // namespace lade::detail

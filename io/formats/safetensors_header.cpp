@@ -10,6 +10,8 @@
 #include <limits>
 #include <optional>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 using detail::json_reader;
@@ -23,14 +25,14 @@ std::size_t safetensors_header_bytes(std::span<const std::byte> begin, std::uint
                                      std::string_view name) {
   constexpr std::uint64_t most = 100'000'000;
   if (begin.size() < safetensors_length_bytes)
-    refuse_safetensors(name, "it has only " + std::to_string(begin.size()) + " bytes");
+    refuse_safetensors(name, fmt::format("it has only {} bytes", begin.size()));
   auto bytes = load_little<std::uint64_t>(begin.data());
   auto there = size - safetensors_length_bytes;
   if (bytes > there)
-    refuse_safetensors(name, "its header claims " + std::to_string(bytes) + " bytes, and " +
-                                 std::to_string(there) + " follow");
+    refuse_safetensors(name,
+                       fmt::format("its header claims {} bytes, and {} follow", bytes, there));
   if (bytes > most)
-    refuse_safetensors(name, "its header has " + std::to_string(bytes) + " bytes, more than 100 MB",
+    refuse_safetensors(name, fmt::format("its header has {} bytes, more than 100 MB", bytes),
                        errc::limit_exceeded);
   return static_cast<std::size_t>(bytes);
 }
@@ -89,8 +91,9 @@ static safetensors_entry safetensors_entry_of(const std::string& tensor,
   if (member.range.size() != 2 || member.range[0] > member.range[1])
     refuse_safetensors(full_name, "its data_offsets are no range");
   if (bytes_of_spec(spec) != member.range[1] - member.range[0])
-    refuse_safetensors(full_name, "its shape " + to_string(spec.shape) + " is not one of " +
-                                      std::to_string(member.range[1] - member.range[0]) + " bytes");
+    refuse_safetensors(full_name,
+                       fmt::format("its shape {} is not one of {} bytes", to_string(spec.shape),
+                                   member.range[1] - member.range[0]));
   auto offset = data_offset;
   if (__builtin_add_overflow(offset, member.range[1], &offset))
     refuse_safetensors(full_name, "its data_offsets are beyond all files");
@@ -109,13 +112,13 @@ static void require_safetensors_cover(std::vector<safetensors_entry>& tensors,
   for (auto& each : tensors) {
     if (each.offset() != end)
       refuse_safetensors(std::string(name) + "/" + each.name(),
-                         "it begins at byte " + std::to_string(each.offset()) +
-                             ", and what is before it ends at " + std::to_string(end));
+                         fmt::format("it begins at byte {}, and what is before it ends at {}",
+                                     each.offset(), end));
     end = end_of(each);
   }
   if (end != size)
-    refuse_safetensors(name, "its tensors end at byte " + std::to_string(end) + ", and it has " +
-                                 std::to_string(size) + " bytes");
+    refuse_safetensors(name,
+                       fmt::format("its tensors end at byte {}, and it has {} bytes", end, size));
 }
 
 safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t size,

@@ -28,7 +28,7 @@ std::size_t safetensors_header_bytes(std::span<const std::byte> begin, std::uint
                                      std::string_view name);
 
 // Parses the header of a file of `size` bytes.
-safetensors_header parse_safetensors_header(std::string_view json, std::uint64_t size,
+safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t size,
                                             std::string_view name);
 
 }  // namespace lade::io

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <span>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 [[noreturn]] static void refuse_to_save(const sample& refused, const std::string& why) {
@@ -47,8 +49,8 @@ static std::string manifest_value(const sample& saved, const field& value) {
     case field::kind::integer: return std::to_string(value.integer());
     case field::kind::number: return manifest_number(saved, value.number());
     default:
-      refuse_to_save(saved, "its field " + value.name() + " has " +
-                                std::string(name(value.type())) + ", which a manifest cannot hold");
+      refuse_to_save(saved, fmt::format("its field {} has {}, which a manifest cannot hold",
+                                        value.name(), name(value.type())));
   }
 }
 

@@ -5,6 +5,8 @@
 #include <lade/random.hpp>
 #include <lade/this_context.hpp>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 shard_list::shard_list(io::shards which, const io::from_shards_options& options)
@@ -12,8 +14,7 @@ shard_list::shard_list(io::shards which, const io::from_shards_options& options)
   auto [rank, world, ignored] = options.shard;
   if (rank >= world || size() < world)
     throw error(errc::invalid_argument, "from_shards",
-                "rank " + std::to_string(rank) + " of " + std::to_string(world) + " for " +
-                    std::to_string(size()) + " shards");
+                fmt::format("rank {} of {} for {} shards", rank, world, size()));
   require_count("from_shards", "concurrency", options.concurrency, {.least = 1});
   require_count("from_shards", "buffer", options.buffer);
   options_.read = {};  // its views may die

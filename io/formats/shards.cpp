@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 [[noreturn]] static void refuse_pattern(std::string_view pattern, const std::string& why) {
@@ -15,7 +17,7 @@ namespace lade::io {
 
 [[noreturn]] static void refuse_many(std::string_view pattern) {
   throw error(errc::limit_exceeded, "expand shards " + without_secrets(pattern),
-              "more than " + std::to_string(shards::max_shards) + " names");
+              fmt::format("more than {} names", shards::max_shards));
 }
 
 // A part of a pattern, if it is none of its secrets.
@@ -43,8 +45,7 @@ static std::vector<std::string> expand_range(std::string_view pattern, std::stri
   if (count > shards::max_shards) refuse_many(pattern);
   std::vector<std::string> texts;
   for (std::uint64_t i = 0; i < count; ++i) {
-    auto digits = std::to_string(at);
-    texts.push_back(std::string(width - std::min(width, digits.size()), '0') + digits);
+    texts.push_back(fmt::format("{:0{}}", at, width));
     at += at < end ? 1 : -1;
   }
   return texts;

@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 using tar_time = std::chrono::sys_time<std::chrono::nanoseconds>;
@@ -14,7 +16,7 @@ static constexpr std::size_t tar_checksum_at = 148;
 static constexpr std::size_t tar_checksum_bytes = 8;
 
 std::optional<std::uint64_t> tar_padded(std::uint64_t bytes) noexcept {
-  std::uint64_t more;
+  std::uint64_t more = 0;
   if (__builtin_add_overflow(bytes, tar_block_bytes - 1, &more)) return std::nullopt;
   return more / tar_block_bytes * tar_block_bytes;
 }
@@ -59,7 +61,7 @@ static std::uint32_t sum_of_block(const char* block) noexcept {
   constexpr std::uint64_t even_columns = 0x00ff00ff00ff00ff;
   std::uint64_t sums = 0;
   for (std::size_t at = 0; at < tar_block_bytes; at += sizeof sums) {
-    std::uint64_t row;
+    std::uint64_t row = 0;
     std::memcpy(&row, block + at, sizeof row);
     sums += (row & even_columns) + (row >> 8 & even_columns);
   }
@@ -84,7 +86,7 @@ bool has_tar_checksum(std::string_view block) noexcept {
 
 // `rest`: nanoseconds.
 static tar_time clamp_time(std::int64_t seconds, std::int64_t rest) noexcept {
-  std::int64_t time;
+  std::int64_t time = 0;
   if (__builtin_mul_overflow(seconds, std::int64_t{1'000'000'000}, &time) ||
       __builtin_add_overflow(time, rest, &time))
     return seconds < 0 ? tar_time::min() : tar_time::max();
@@ -173,9 +175,10 @@ tar_parser::found tar_parser::read_header(std::string_view block) {
     case 'L':  // GNU, a long name
     case 'K':  // of a link's target
       if (data_bytes_ > max_extension_bytes)
-        throw tar_fault(errc::limit_exceeded,
-                        "it announces a name or attributes of " + std::to_string(data_bytes_) +
-                            " bytes; the limit is " + std::to_string(max_extension_bytes));
+        throw tar_fault(
+            errc::limit_exceeded,
+            fmt::format("it announces a name or attributes of {} bytes; the limit is {}",
+                        data_bytes_, max_extension_bytes));
       return found::extension;
     default: return read_entry(block, type_);
   }
@@ -252,8 +255,8 @@ tar_parser::found tar_parser::read_entry(std::string_view block, char type) {
   if (!has_data || is_directory || type == 'D' || type == 'V') return found::other;
   if (type != '0' && type != '\0' && type != '7')
     throw tar_fault(errc::unsupported,
-                    entry_.name + " is of a type that is not known, " +
-                        std::to_string(static_cast<unsigned char>(type)),
+                    fmt::format("{} is of a type that is not known, {}", entry_.name,
+                                static_cast<unsigned char>(type)),
                     data_bytes_);
   if (entry_.name.empty() || entry_.name.find('\0') != std::string::npos)
     throw tar_fault(errc::invalid_data, "its name is empty or has a zero byte", data_bytes_);

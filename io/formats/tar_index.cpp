@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decoder.hpp"
 #include "tar_walk.hpp"
 
@@ -19,7 +21,7 @@ tar_index::tar_index(std::uint64_t archive_bytes, std::string identity,
   for (const auto& each : entries_)
     if (each.offset() > archive_bytes || each.bytes() > archive_bytes - each.offset())
       throw error(errc::invalid_data, "index an archive",
-                  each.name() + " is behind its end at " + std::to_string(archive_bytes));
+                  fmt::format("{} is behind its end at {}", each.name(), archive_bytes));
 }
 
 }  // namespace lade::io
@@ -53,8 +55,8 @@ class header_window {
   void require(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
     throw error(errc::invalid_data, "read " + std::string(what) + " of " + name(),
-                "it ends at byte " + std::to_string(size_) + ", " + std::to_string(bytes) +
-                    " bytes are wanted from byte " + std::to_string(offset) + " on");
+                fmt::format("it ends at byte {}, {} bytes are wanted from byte {} on", size_, bytes,
+                            offset));
   }
 
  private:

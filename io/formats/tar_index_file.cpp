@@ -10,10 +10,11 @@
 #include <lade/io/formats/tar_index.hpp>
 #include <lade/url.hpp>
 
-#include <cstdio>
 #include <optional>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "bytes.hpp"
 #include "new_file.hpp"
@@ -91,20 +92,14 @@ tar_index tar_index_from_bytes(std::string_view bytes) {
   return {archive_bytes, std::move(identity), std::move(entries)};
 }
 
-static std::string hex(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 std::string index_path(const std::string& archive, const std::string& directory) {
   constexpr auto extension = ".lade-index";
   bool is_url = !scheme_of(archive).empty();
   auto name = is_url ? archive.substr(0, archive.find('?')) : archive;
   if (directory.empty()) return name.size() < archive.size() ? std::string() : archive + extension;
   auto query = detail::query_digest(archive);
-  return directory + "/" + name.substr(name.rfind('/') + 1) + "-" + hex(fnv1a(name)) +
-         (query.empty() ? "" : "-" + query) + extension;
+  return fmt::format("{}/{}-{:016x}{}{}", directory, name.substr(name.rfind('/') + 1), fnv1a(name),
+                     query.empty() ? "" : "-" + query, extension);
 }
 
 void save(const tar_index& index, const std::string& path) {

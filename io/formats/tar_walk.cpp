@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 static bool is_damage(const error& failure) {
@@ -21,10 +23,10 @@ tar_walk::tar_walk(const std::string& archive, io::tar_options options)
 error tar_walk::make_error(errc code, const std::string& why) const {
   auto behind = before_.empty() ? "" : ", behind " + before_;
   return error(code, "read " + archive_,
-               "header at byte " + std::to_string(offset_) + behind + ": " + why);
+               fmt::format("header at byte {}{}: {}", offset_, behind, why));
 }
 
-void tar_walk::report(const error& what) {
+void tar_walk::report(const error& what) const {
   if (options_.on_damage == io::on_damage::fail) throw what;
   options_.log->add(what);
 }
@@ -120,8 +122,8 @@ tar_walk::step tar_walk::add_member(std::string_view block) {
                     found.bytes);
   if (found.bytes > options_.max_member_bytes)
     throw tar_fault(errc::limit_exceeded,
-                    found.name + " has " + std::to_string(found.bytes) +
-                        " bytes; max_member_bytes is " + std::to_string(options_.max_member_bytes),
+                    fmt::format("{} has {} bytes; max_member_bytes is {}", found.name, found.bytes,
+                                options_.max_member_bytes),
                     found.bytes);
   place_ = place::at_header;
   entry_ = parser_.take_entry();

@@ -54,7 +54,7 @@ class tar_walk {
   step add_header(std::string_view block);
   step add_member(std::string_view block);
   step fault(const tar_fault& what);
-  void report(const error& what);
+  void report(const error& what) const;
   bool may_lack_its_name(std::string_view name) const;
   error make_error(errc code, const std::string& why) const;
 

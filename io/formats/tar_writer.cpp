@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "new_file.hpp"
 #include "tar_header.hpp"
 
@@ -67,7 +69,7 @@ static std::string tar_header_block(std::string_view name, std::uint64_t bytes, 
 }
 
 static std::string tar_record(std::string_view key, std::string_view value) {
-  auto rest = " " + std::string(key) + "=" + std::string(value) + "\n";
+  auto rest = fmt::format(" {}={}\n", key, value);
   auto bytes = rest.size() + 1;
   while (std::to_string(bytes).size() + rest.size() != bytes) ++bytes;
   return std::to_string(bytes) + rest;

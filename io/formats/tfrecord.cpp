@@ -10,12 +10,14 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace io {
 
 static std::string doing_tfrecord(std::string_view name, std::uint64_t offset) {
-  return "read the record at byte " + std::to_string(offset) + " of " + std::string(name);
+  return fmt::format("read the record at byte {} of {}", offset, name);
 }
 
 static std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept {
@@ -36,9 +38,8 @@ std::uint64_t parse_tfrecord_header(std::span<const std::byte> header, std::stri
     throw error(errc::invalid_data, doing_tfrecord(name, offset),
                 "its length does not match the checksum of the length");
   if (length > most)
-    throw error(
-        errc::limit_exceeded, doing_tfrecord(name, offset),
-        "it has " + std::to_string(length) + " bytes; max_record_bytes is " + std::to_string(most));
+    throw error(errc::limit_exceeded, doing_tfrecord(name, offset),
+                fmt::format("it has {} bytes; max_record_bytes is {}", length, most));
   return length;
 }
 
@@ -153,7 +154,7 @@ async_generator<sample> detail::read_tfrecord::read(sample file, io::tfrecord_op
     auto record = from.try_next();
     if (!record) record = co_await from.next();
     if (!record) break;
-    auto key = file.name() + "/" + std::to_string(from.number());
+    auto key = fmt::format("{}/{}", file.name(), from.number());
     auto made = sample(std::move(key), file.label()).with_data(std::move(*record));
     co_yield made;
   }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 static std::string doing_windows(const token_file& file) {
@@ -36,8 +38,8 @@ token_windows::token_windows(token_file file, const token_window_options& option
   if (options_.stride == 0) options_.stride = options_.length;
   if (options.pad && !can_hold(file_.type(), options.padding))
     throw error(errc::invalid_argument, doing_windows(file_),
-                "padding is " + std::to_string(options.padding) + ", which no " +
-                    std::string(lade::name(file_.type())) + " can hold");
+                fmt::format("padding is {}, which no {} can hold", options.padding,
+                            lade::name(file_.type())));
   if (options.cross_documents) {
     windows_ = windows_in(file_.size());
     return;
@@ -63,7 +65,7 @@ std::uint64_t token_windows::size() const noexcept { return windows_; }
 token_windows::place token_windows::place_of(std::uint64_t i) const {
   if (i >= windows_)
     throw error(errc::invalid_argument, doing_windows(file_),
-                "there is no window " + std::to_string(i) + " of " + std::to_string(windows_));
+                fmt::format("there is no window {} of {}", i, windows_));
   std::uint64_t begin = 0;
   auto end = file_.size();
   if (!options_.cross_documents) {
@@ -129,11 +131,10 @@ std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const 
 }
 
 std::string token_windows::identity() const {
-  return file_.identity() + ": " + std::to_string(file_.size()) + " " +
-         std::string(lade::name(file_.type())) + " in windows of " +
-         std::to_string(options_.length) + " every " + std::to_string(options_.stride) +
-         (options_.cross_documents ? "" : ", by document") +
-         (options_.pad ? ", padded with " + std::to_string(options_.padding) : "");
+  return fmt::format("{}: {} {} in windows of {} every {}{}{}", file_.identity(), file_.size(),
+                     lade::name(file_.type()), options_.length, options_.stride,
+                     options_.cross_documents ? "" : ", by document",
+                     options_.pad ? ", padded with " + std::to_string(options_.padding) : "");
 }
 
 }  // namespace lade::io

@@ -19,6 +19,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 // A copy in another folder, or behind a URL, is the same file.
@@ -87,8 +89,7 @@ static void require_integers(const std::string& name, element_type type) {
 static void require_whole_tokens(const std::string& name, std::uint64_t bytes, element_type type) {
   if (bytes % element_bytes(type) != 0)
     throw error(errc::invalid_data, "open " + name,
-                "its " + std::to_string(bytes) + " bytes are no whole number of " +
-                    std::string(lade::name(type)));
+                fmt::format("its {} bytes are no whole number of {}", bytes, lade::name(type)));
 }
 
 // The path of a name that can be mapped.
@@ -147,8 +148,7 @@ std::uint64_t token_file::document_begin(std::uint64_t i) const noexcept {
 void token_file::require_tokens(std::uint64_t first, std::uint64_t count) const {
   if (first > size() || count > size() - first)
     throw error(errc::invalid_argument, "read " + name(),
-                std::to_string(count) + " tokens at " + std::to_string(first) + "; it has " +
-                    std::to_string(size()));
+                fmt::format("{} tokens at {}; it has {}", count, first, size()));
 }
 
 static tensor tokens_in(buffer bytes, element_type type) {
@@ -206,9 +206,8 @@ task<token_file> open_tokens(std::string name, element_type type) {
 static task<buffer> read_token_index(std::shared_ptr<const byte_reader> from, std::uint64_t most) {
   auto bytes = from->size();
   if (bytes > most)
-    throw error(
-        errc::limit_exceeded, "read the index " + from->name(),
-        "it has " + std::to_string(bytes) + " bytes; max_index_bytes is " + std::to_string(most));
+    throw error(errc::limit_exceeded, "read the index " + from->name(),
+                fmt::format("it has {} bytes; max_index_bytes is {}", bytes, most));
   auto index = co_await allocate(static_cast<std::size_t>(bytes));
   co_await read_in_parts(std::move(from), index.bytes(), 0);
   co_return index;

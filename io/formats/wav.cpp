@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 // The frames [first, first + count) of a window.
@@ -31,9 +33,9 @@ static wav_frames wav_frames_of(const wav_info& info, const wav_options& options
   require_wav_window(options.duration_seconds >= 0, name,
                      "duration_seconds is " + std::to_string(options.duration_seconds));
   auto first = std::round(options.offset_seconds * info.sample_rate);
-  require_wav_window(first <= static_cast<double>(info.frames), name,
-                     "offset_seconds is " + std::to_string(options.offset_seconds) + "; it has " +
-                         std::to_string(info.seconds()));
+  require_wav_window(
+      first <= static_cast<double>(info.frames), name,
+      fmt::format("offset_seconds is {:f}; it has {:f}", options.offset_seconds, info.seconds()));
   wav_frames frames;
   frames.first = std::min(static_cast<std::uint64_t>(first), info.frames);
   frames.count = info.frames - frames.first;

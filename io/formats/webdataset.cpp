@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "sample_name.hpp"
 #include "tar_walk.hpp"
 
@@ -52,7 +54,7 @@ class sample_group {
       refuse(errc::invalid_data, member, "its sample has a field " + name + " already");
     if (names_.size() == most_sample_fields)
       refuse(errc::limit_exceeded, member,
-             "its sample has more than " + std::to_string(most_sample_fields) + " fields");
+             fmt::format("its sample has more than {} fields", most_sample_fields));
     names_.push_back(name);
     if (wanted.contains(name)) fields_.emplace_back(name, member.content());
   }
@@ -64,9 +66,8 @@ class sample_group {
 
  private:
   [[noreturn]] void refuse(errc code, const io::tar_member& member, const std::string& why) const {
-    throw error(
-        code, "read " + shard_,
-        "member " + member.name() + " at byte " + std::to_string(member.offset()) + ": " + why);
+    throw error(code, "read " + shard_,
+                fmt::format("member {} at byte {}: {}", member.name(), member.offset(), why));
   }
 
   std::string shard_;

@@ -14,6 +14,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 struct zip_archive::state {
@@ -86,9 +88,8 @@ static std::uint64_t fitting_header_bytes(std::span<const std::byte> begin, std:
                                           const zip_member& member, std::string_view name) {
   std::uint64_t header_bytes = zip_header_bytes(begin, name);
   if (header_bytes > all || member.compressed_size() > all - header_bytes)
-    throw error(
-        errc::invalid_data, "read " + std::string(name),
-        "its header of " + std::to_string(header_bytes) + " bytes leaves no room for its data");
+    throw error(errc::invalid_data, "read " + std::string(name),
+                fmt::format("its header of {} bytes leaves no room for its data", header_bytes));
   return header_bytes;
 }
 
@@ -102,7 +103,7 @@ void inflate_zip_data(std::span<const std::byte> from, std::span<std::byte> into
                       std::string_view name) {
   if (inflate_exactly(from, into)) return;
   throw error(errc::invalid_data, "inflate " + std::string(name),
-              "its data are damaged, or not of " + std::to_string(into.size()) + " bytes");
+              fmt::format("its data are damaged, or not of {} bytes", into.size()));
 }
 
 void require_crc32(std::uint32_t found, const zip_member& member, std::string_view name) {

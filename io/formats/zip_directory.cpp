@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 // Numbers of records, and the values of fields that are in an extra field of zip64.
@@ -101,9 +103,9 @@ zip_end find_zip_end(std::span<const std::byte> tail, std::uint64_t size, std::s
   auto directory_end = size - tail.size() + wide.value_or(at);
   if (end.directory_bytes > directory_end ||
       end.directory_offset > directory_end - end.directory_bytes)
-    refuse_zip(name, "its central directory of " + std::to_string(end.directory_bytes) +
-                         " bytes at " + std::to_string(end.directory_offset) +
-                         " is not before its end at " + std::to_string(directory_end));
+    refuse_zip(name,
+               fmt::format("its central directory of {} bytes at {} is not before its end at {}",
+                           end.directory_bytes, end.directory_offset, directory_end));
   auto begin = directory_end - end.directory_bytes;
   end.prefix_bytes = begin - std::exchange(end.directory_offset, begin);
   if (wide && zip_record{tail.subspan(at - 20)}.u64(8) != directory_end - end.prefix_bytes)
@@ -147,7 +149,7 @@ static zip_member take_zip_member(std::span<const std::byte>& directory, const z
                                   std::string_view name) {
   auto refuse_here = [&](const std::string& why) {
     auto at = end.directory_offset + end.directory_bytes - directory.size();
-    refuse_zip(name, why + " (at byte " + std::to_string(at) + ")");
+    refuse_zip(name, fmt::format("{} (at byte {})", why, at));
   };
   zip_record record{directory};
   if (directory.size() < zip_central_bytes || record.u32(0) != zip_central_mark)
@@ -195,9 +197,9 @@ static void bound_zip_members(std::vector<zip_member>& members, const zip_end& e
     values.end = last ? end.directory_offset : offset_of(order[i + 1]);
     auto least = least_zip_end(member);
     if (!least || *least > values.end)
-      refuse_zip(name, member.name() + " of " + std::to_string(member.compressed_size()) +
-                           " bytes at " + std::to_string(values.header_offset) + " overlaps " +
-                           (last ? "the central directory" : members[order[i + 1]].name()));
+      refuse_zip(name, fmt::format("{} of {} bytes at {} overlaps {}", member.name(),
+                                   member.compressed_size(), values.header_offset,
+                                   last ? "the central directory" : members[order[i + 1]].name()));
     member = zip_member(member.name(), values);
   }
 }
@@ -205,8 +207,8 @@ static void bound_zip_members(std::vector<zip_member>& members, const zip_end& e
 std::vector<zip_member> parse_zip_directory(std::span<const std::byte> directory,
                                             const zip_end& end, std::string_view name) {
   if (end.members > directory.size() / zip_central_bytes)
-    refuse_zip(name, "its central directory of " + std::to_string(directory.size()) +
-                         " bytes claims " + std::to_string(end.members) + " members");
+    refuse_zip(name, fmt::format("its central directory of {} bytes claims {} members",
+                                 directory.size(), end.members));
   std::vector<zip_member> members;
   members.reserve(end.members);
   while (members.size() < end.members) members.push_back(take_zip_member(directory, end, name));
@@ -226,17 +228,15 @@ void require_readable(const zip_member& member, const zip_options& options, std:
       return;
     case deflated:
       if (member.size() > options.max_bytes)
-        refuse_zip(name,
-                   "it has " + std::to_string(member.size()) + " bytes; max_bytes is " +
-                       std::to_string(options.max_bytes),
-                   errc::limit_exceeded);
+        refuse_zip(
+            name, fmt::format("it has {} bytes; max_bytes is {}", member.size(), options.max_bytes),
+            errc::limit_exceeded);
       if (member.size() / most_deflated > member.compressed_size())
-        refuse_zip(name, std::to_string(member.compressed_size()) + " bytes cannot become " +
-                             std::to_string(member.size()));
+        refuse_zip(name, fmt::format("{} bytes cannot become {}", member.compressed_size(),
+                                     member.size()));
       return;
   }
-  refuse_zip(name,
-             "compression method " + std::to_string(member.values().method) + " is not supported",
+  refuse_zip(name, fmt::format("compression method {} is not supported", member.values().method),
              errc::unsupported);
 }
 

@@ -54,8 +54,8 @@ void inflate_zip_data(std::span<const std::byte> from, std::span<std::byte> into
 // Throws if the CRC-32 of a member's content is not that of the directory.
 void require_crc32(std::uint32_t found, const zip_member& member, std::string_view name);
 
-// Compares a whole local header with the directory. `header` is as long as zip_header_bytes says.
-void require_same_header(std::span<const std::byte> header, const zip_member& member,
+// Compares a whole local header with the directory. `bytes` are as many as zip_header_bytes says.
+void require_same_header(std::span<const std::byte> bytes, const zip_member& member,
                          std::string_view name);
 
 }  // namespace lade::io

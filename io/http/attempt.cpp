@@ -12,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 host_share::host_share(client::state& of, const origin& host) : client_(of) {
@@ -214,8 +216,7 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
                    .again = is_continued});
   }
   if (part && *part != ended.filled) {
-    auto why = "the server sent " + std::to_string(ended.filled) + " of " + std::to_string(*part) +
-               " bytes";
+    auto why = fmt::format("the server sent {} of {} bytes", ended.filled, *part);
     keep(so_far, ended);
     return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
   }
@@ -231,10 +232,9 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
                    .why = status_code(head.status).message() + ", which is no object"});
   so_far.filled += ended.filled;
   if (auto lacking = missing_bytes(so_far, asked, ended.filled); is_continued && lacking > 0)
-    return failed(
-        {.code = make_error_code(errc::invalid_data),
-         .why = "the rest that the server sent lacks " + std::to_string(lacking) + " bytes",
-         .again = true});
+    return failed({.code = make_error_code(errc::invalid_data),
+                   .why = fmt::format("the rest that the server sent lacks {} bytes", lacking),
+                   .again = true});
   if (so_far.filled < so_far.room.size())
     return failed({.code = make_error_code(errc::changed),
                    .why = "the object has become shorter while it was read"});

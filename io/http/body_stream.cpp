@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 // A body that is given away while it comes, over as many attempts as it takes.
@@ -54,7 +56,7 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
   if (!hop.misfits && (range.is_all() || part_bytes(hop.head, range))) return std::nullopt;
   return failed_attempt{
       .code = make_error_code(errc::invalid_data),
-      .why = "the server did not send the part from byte " + std::to_string(range.offset) + " on"};
+      .why = fmt::format("the server did not send the part from byte {} on", range.offset)};
 }
 
 // An open stream has no permit: its consumer may wait for requests that need them.
@@ -97,9 +99,8 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
   ++body.owner->failures;
   auto& options = body.owner->settings.options;
   throw error(failure.code, "stream " + without_secrets(body.what.url()),
-              failure.why + " (at byte " + std::to_string(body.what.range.offset) + ", attempt " +
-                  std::to_string(body.attempts) + " of " + std::to_string(options.retry.attempts) +
-                  ")");
+              fmt::format("{} (at byte {}, attempt {} of {})", failure.why, body.what.range.offset,
+                          body.attempts, options.retry.attempts));
 }
 
 // What the next chunk can be at most, of a body that says its length.
@@ -157,8 +158,8 @@ static std::optional<failed_attempt> failure_of_end(const streamed_body& body,
   auto offset = body.what.range.offset;
   if (body.object_bytes.value_or(0) <= offset) return std::nullopt;
   return failed_attempt{.code = make_error_code(errc::invalid_data),
-                        .why = "the rest that the server sent lacks " +
-                               std::to_string(*body.object_bytes - offset) + " bytes",
+                        .why = fmt::format("the rest that the server sent lacks {} bytes",
+                                           *body.object_bytes - offset),
                         .again = true};
 }
 

@@ -9,6 +9,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 message_digest::message_digest(const EVP_MD* kind) : context_(EVP_MD_CTX_new()) {
@@ -119,7 +121,7 @@ std::string object_checksum::mismatch() {
     bytes = std::get<message_digest>(computed_).value();
   auto found = base64(bytes);
   if (found == stated_) return {};
-  return "the body has the " + std::string(name_) + " " + found + ", the server says " + stated_;
+  return fmt::format("the body has the {} {}, the server says {}", name_, found, stated_);
 }
 
 task<> update_checksum(object_checksum& into, std::span<const std::byte> bytes) {

@@ -16,6 +16,8 @@
 #include <random>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 std::string_view response::header(std::string_view name) const noexcept {
@@ -65,8 +67,7 @@ std::chrono::nanoseconds pause_before_next(const client_options& options,
 [[noreturn]] static void give_up(client::state& client, const request& what,
                                  const failed_attempt& failure, unsigned attempt) {
   ++client.failures;
-  auto of = " (attempt " + std::to_string(attempt) + " of " +
-            std::to_string(client.settings.options.retry.attempts) + ")";
+  auto of = fmt::format(" (attempt {} of {})", attempt, client.settings.options.retry.attempts);
   throw error(failure.code, describe_request(what.method(), what.url()), failure.why + of);
 }
 
@@ -81,8 +82,7 @@ static void require_range(const request& what) {
   auto& range = what.range;
   bool is_rest = range.bytes == byte_range::to_end;
   if (range.bytes > 0 && (is_rest || range.offset <= byte_range::to_end - range.bytes)) return;
-  refuse_request(what, "a range of " + std::to_string(range.bytes) + " bytes from " +
-                           std::to_string(range.offset) + " on");
+  refuse_request(what, fmt::format("a range of {} bytes from {} on", range.bytes, range.offset));
 }
 
 // What would not be sent, or not be answered as the caller expects, is refused.

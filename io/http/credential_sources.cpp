@@ -16,6 +16,8 @@
 #include <chrono>
 #include <cstring>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 static credential_search not_found(std::string why) { return credential_search(std::move(why)); }
@@ -62,10 +64,11 @@ task<credential_search> search_web_identity() {
   auto token = co_await read_token(path);
   request what("POST", token_service());
   what.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
-  what.body = buffer_of("Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=" +
-                        percent_encoded(role, false) + "&RoleSessionName=" +
-                        percent_encoded(session.empty() ? "lade" : session, false) +
-                        "&WebIdentityToken=" + percent_encoded(token, false));
+  what.body = buffer_of(fmt::format(
+      "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn={}&RoleSessionName={}&"
+      "WebIdentityToken={}",
+      percent_encoded(role, false), percent_encoded(session.empty() ? "lade" : session, false),
+      percent_encoded(token, false)));
   what.may_repeat = true;
   auto doing = "get credentials of role " + role + " from " + without_secrets(what.url());
   client web({.connect_timeout = std::chrono::seconds(5),

@@ -28,7 +28,7 @@ class credential_search {
 // The sources of s3_credentials.hpp. They throw what is wrong with a source that is configured.
 task<credential_search> search_environment();
 task<credential_search> search_web_identity();
-task<credential_search> search_profile(std::string profile);
+task<credential_search> search_profile(std::string name);
 task<credential_search> search_container();
 task<credential_search> search_instance();
 

@@ -1,6 +1,7 @@
 #include <lade/io/http/error.hpp>
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 
 namespace lade::io::http {
 
@@ -45,7 +46,7 @@ struct status_errors final : std::error_category {
   std::string message(int status) const override {
     auto reason = reason_of(status);
     if (reason.empty()) return "status " + std::to_string(status);
-    return std::to_string(status) + " " + std::string(reason);
+    return fmt::format("{} {}", status, reason);
   }
 };
 

@@ -16,6 +16,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 std::string describe_request(std::string_view method, std::string_view url) {
@@ -101,8 +103,8 @@ std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::
   if (is_strong(etag) && found != etag) return changed_object();
   auto total = object_bytes(head.headers);
   if (!bytes || !total || *total == *bytes) return std::nullopt;
-  return refuse("the server says that the same entity has " + std::to_string(*bytes) +
-                " bytes and " + std::to_string(*total));
+  return refuse(
+      fmt::format("the server says that the same entity has {} bytes and {}", *bytes, *total));
 }
 
 failed_attempt failure_of(const transfer& ended) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade::io::http {
@@ -31,7 +32,7 @@ static void require_one_line(const char* doing, const char* option, std::string_
 
 static void require_there(const char* doing, const char* option, const std::string& path) {
   if (path.empty() || access(path.c_str(), R_OK) == 0) return;
-  raise(errno, std::string(doing) + ": " + option + " is " + path);
+  raise(errno, fmt::format("{}: {} is {}", doing, option, path));
 }
 
 client_settings::client_settings(const client_options& given)

@@ -13,6 +13,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 static curl_list with_line(curl_list list, const std::string& line) {
@@ -72,8 +74,8 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
             const header_list& headers) {
   for (auto& [name, value] : headers) {
     require_one_line(name, value);
-    hop.headers =
-        with_line(std::move(hop.headers), name + ":" + (value.empty() ? "" : " ") + value);
+    hop.headers = with_line(std::move(hop.headers),
+                            fmt::format("{}:{}{}", name, value.empty() ? "" : " ", value));
   }
   auto* easy = hop.handle();
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
@@ -93,7 +95,7 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
 void share_connection(client::state& client, transfer& hop, const origin& host) {
   if (!client.settings.options.http2 || host.scheme != "https") return;
   std::lock_guard lock(client.mutex);
-  bool is_shared = client.multiplexed.count(host.authority()) > 0;
+  bool is_shared = client.multiplexed.contains(host.authority());
   curl_easy_setopt(hop.handle(), CURLOPT_PIPEWAIT, is_shared ? 1L : 0L);
 }
 
@@ -152,7 +154,7 @@ static std::optional<std::string> next_url(const client::state& client, const ro
   if (next.empty())
     why = "redirected to " + shown_location(location) + ", which is no URL of http or https";
   else if (way.redirects == most)
-    why = "more than " + std::to_string(most) + " redirects";
+    why = fmt::format("more than {} redirects", most);
   else if (way.at.scheme == "https" && origin(next).scheme != "https")
     why = "redirected from https to " + without_secrets(next);
   else

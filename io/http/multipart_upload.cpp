@@ -13,6 +13,8 @@
 #include <optional>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 static std::string escaped_xml(std::string_view text) {
@@ -33,8 +35,8 @@ static std::string escaped_xml(std::string_view text) {
 static std::string completion_of(const multipart_upload& upload) {
   std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < upload.tags.size(); ++i)
-    xml += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
-           escaped_xml(upload.tags[i]) + "</ETag></Part>";
+    xml += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1,
+                       escaped_xml(upload.tags[i]));
   return xml + "</CompleteMultipartUpload>";
 }
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 // Reads the lines of one file.
@@ -49,7 +51,7 @@ class profile_parser {
 
   [[noreturn]] void refuse(std::string_view why) const {
     throw error(errc::invalid_data, "read " + std::string(name_),
-                "line " + std::to_string(line_) + ": " + std::string(why));
+                fmt::format("line {}: {}", line_, why));
   }
 
   std::pair<std::string, std::string_view> split(std::string_view text) const {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -70,7 +71,7 @@ std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
 void resolver::look_up_apart(const std::string& host, const std::shared_ptr<answer>& into) {
   if (threads_ == most_threads)
     throw error(errc::limit_exceeded, "resolve " + host,
-                "no answer yet for " + std::to_string(threads_) + " other hosts");
+                fmt::format("no answer yet for {} other hosts", threads_));
   try {
     std::thread([this, host, into] { look_up(host, into); }).detach();
   } catch (const std::system_error& refusal) {

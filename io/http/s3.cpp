@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 // Stores that keep a checksum of the whole object say it to those who ask.
@@ -124,8 +126,8 @@ static void require_listed(const std::string& key, const std::string& prefix,
     throw error(errc::invalid_data, doing, "the server lists " + printable(key) + " too");
   if (!last_key.empty() && key <= last_key)
     throw error(errc::unsupported, doing,
-                "the server lists " + printable(key) + " behind " + printable(last_key) +
-                    ", in no order or twice");
+                fmt::format("the server lists {} behind {}, in no order or twice", printable(key),
+                            printable(last_key)));
 }
 
 static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_store::state> store,

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 // As a file that was read into a variable has them at its end.
@@ -65,7 +67,7 @@ static task<s3_credentials> find_default_credentials() {
   for (auto& [name, search] : sources) {
     auto result = co_await search();
     if (result.found()) co_return *result.found();
-    looked += (looked.empty() ? "" : "; ") + std::string(name) + " (" + result.why_not() + ")";
+    looked += fmt::format("{}{} ({})", looked.empty() ? "" : "; ", name, result.why_not());
   }
   throw error(errc::invalid_argument, "find credentials",
               "no credentials were found: looked in " + looked);

@@ -38,17 +38,18 @@ static listed_key parse_listed_key(const xml_text& xml, bool is_encoded) {
   return listed;
 }
 
-listed_page parse_listed_page(std::string_view text, std::string doing) {
-  auto xml = xml_text(text, std::move(doing)).require("ListBucketResult");
+listed_page parse_listed_page(std::string_view xml, std::string doing) {
+  auto listing = xml_text(xml, std::move(doing)).require("ListBucketResult");
   listed_page page;
-  bool is_encoded = xml.value("EncodingType") == "url";
-  auto is_truncated = xml.value("IsTruncated");
-  if (is_truncated != "true" && is_truncated != "false") xml.refuse("no word of whether it is all");
+  bool is_encoded = listing.value("EncodingType") == "url";
+  auto is_truncated = listing.value("IsTruncated");
+  if (is_truncated != "true" && is_truncated != "false")
+    listing.refuse("no word of whether it is all");
   if (is_truncated == "true") {
-    page.next = xml.value("NextContinuationToken");
-    if (page.next.empty()) xml.refuse("more to come, and no token to ask for it by");
+    page.next = listing.value("NextContinuationToken");
+    if (page.next.empty()) listing.refuse("more to come, and no token to ask for it by");
   }
-  while (auto contents = xml.take("Contents"))
+  while (auto contents = listing.take("Contents"))
     page.keys.push_back(parse_listed_key(*contents, is_encoded));
   return page;
 }

@@ -17,6 +17,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 s3_name::s3_name(std::string_view url) {
@@ -49,10 +51,10 @@ std::string s3_place::http_url(const s3_name& name, const std::string& query) co
   bool in_path = path_style_.value_or(!is_amazons_ || has_dot);
   auto key = percent_encoded(name.key, true);
   auto suffix = query.empty() ? "" : "?" + query;
-  if (in_path) return endpoint_ + "/" + name.bucket + "/" + key + suffix;
+  if (in_path) return fmt::format("{}/{}/{}{}", endpoint_, name.bucket, key, suffix);
   auto host = endpoint_.find("://") + 3;
-  return endpoint_.substr(0, host) + name.bucket + "." + endpoint_.substr(host) + "/" + key +
-         suffix;
+  return fmt::format("{}{}.{}/{}{}", endpoint_.substr(0, host), name.bucket, endpoint_.substr(host),
+                     key, suffix);
 }
 
 // An endpoint that can be asked. Otherwise throws error(invalid_argument) that says where it is

@@ -16,6 +16,8 @@
 #include <exception>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 static constexpr std::uint64_t most_parts = 10'000;
@@ -114,7 +116,7 @@ static task<> begin_upload(multipart_upload& upload) {
 }
 
 static task<> send_part(multipart_upload& upload, std::size_t number, buffer part) {
-  auto query = "partNumber=" + std::to_string(number) + "&" + upload.query();
+  auto query = fmt::format("partNumber={}&{}", number, upload.query());
   auto what =
       co_await make_s3_request(upload.store, "PUT", upload.url, std::move(query), std::move(part));
   auto answer = co_await upload.store->requests.send(std::move(what));

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 std::string first_set(std::initializer_list<const char*> names) {
@@ -34,7 +36,8 @@ task<std::optional<std::string>> read_settings(std::string path) {
 }
 
 std::string amazon_host(const std::string& service, const std::string& region) {
-  return service + "." + region + ".amazonaws.com" + (region.starts_with("cn-") ? ".cn" : "");
+  return fmt::format("{}.{}.amazonaws.com{}", service, region,
+                     region.starts_with("cn-") ? ".cn" : "");
 }
 
 }  // namespace lade::io::http

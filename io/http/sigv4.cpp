@@ -3,43 +3,37 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstdio>
 #include <ctime>
+#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
 namespace lade::io::http {
 
 static std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
-  constexpr std::string_view digits = "0123456789abcdef";
   std::string text;
   text.reserve(2 * count);
-  for (std::size_t i = 0; i < count; ++i) {
-    text += digits[bytes[i] >> 4];
-    text += digits[bytes[i] & 15];
-  }
+  for (std::size_t i = 0; i < count; ++i)
+    fmt::format_to(std::back_inserter(text), "{:02x}", bytes[i]);
   return text;
 }
 
 std::string percent_encoded(std::string_view text, bool keeps_slashes) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
   std::string encoded;
   encoded.reserve(text.size());
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     c == '-' || c == '.' || c == '_' || c == '~' || (keeps_slashes && c == '/');
-    if (is_plain) {
+    if (is_plain)
       encoded += c;
-    } else {
-      encoded += '%';
-      encoded += digits[byte >> 4];
-      encoded += digits[byte & 15];
-    }
+    else
+      fmt::format_to(std::back_inserter(encoded), "%{:02X}", byte);
   }
   return encoded;
 }
@@ -72,7 +66,7 @@ std::string multipart_tag(std::span<const std::string> tags) {
   }
   std::array<unsigned char, 16> digest{};
   if (!EVP_Digest(sums.data(), sums.size(), digest.data(), nullptr, EVP_md5(), nullptr)) return {};
-  return hexadecimal(digest.data(), digest.size()) + "-" + std::to_string(tags.size());
+  return fmt::format("{}-{}", hexadecimal(digest.data(), digest.size()), tags.size());
 }
 
 static std::array<unsigned char, 32> hmac(std::string_view with, std::string_view text) {
@@ -158,17 +152,18 @@ void s3_signer::sign(std::string_view method, std::string_view url, http::header
   std::string lines;
   std::string names;
   for (auto& [name, value] : covered) {
-    lines += name + ":" + value + "\n";
+    lines += fmt::format("{}:{}\n", name, value);
     names += (names.empty() ? "" : ";") + name;
   }
-  auto canonical = std::string(method) + "\n" + std::string(parts.path) + "\n" + parts.query +
-                   "\n" + lines + "\n" + names + "\n" + std::string(body_hash);
+  auto canonical = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", method, parts.path, parts.query, lines,
+                               names, body_hash);
   auto scope = day + "/" + region_ + "/s3/aws4_request";
-  auto text = "AWS4-HMAC-SHA256\n" + time + "\n" + scope + "\n" + sha256_text(canonical);
+  auto text = fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, sha256_text(canonical));
   auto signature = hmac(view_of_key(day_key(as, day)), text);
-  headers.emplace_back("Authorization", "AWS4-HMAC-SHA256 Credential=" + as.access_key() + "/" +
-                                            scope + ",SignedHeaders=" + names + ",Signature=" +
-                                            hexadecimal(signature.data(), signature.size()));
+  headers.emplace_back(
+      "Authorization",
+      fmt::format("AWS4-HMAC-SHA256 Credential={}/{},SignedHeaders={},Signature={}",
+                  as.access_key(), scope, names, hexadecimal(signature.data(), signature.size())));
 }
 
 }  // namespace lade::io::http

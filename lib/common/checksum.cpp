@@ -36,7 +36,7 @@ template <class T>
 static T crc_by_tables(const crc_tables<T>& tables, T state,
                        std::span<const std::byte> bytes) noexcept {
   while (std::endian::native == std::endian::little && bytes.size() >= 8) {
-    std::uint64_t word;
+    std::uint64_t word = 0;
     std::memcpy(&word, bytes.data(), 8);
     word ^= state;
     state = 0;
@@ -92,7 +92,7 @@ static std::uint32_t shifted(const crc32c_shift& by, std::uint32_t crc) noexcept
 }
 
 static std::uint64_t word_at(const std::byte* from) noexcept {
-  std::uint64_t word;
+  std::uint64_t word = 0;
   std::memcpy(&word, from, 8);
   return word;
 }

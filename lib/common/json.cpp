@@ -2,17 +2,10 @@
 #include <lade/detail/common/utf8.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <system_error>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
-
-// A byte in two hexadecimal digits.
-static std::string json_hex(unsigned char byte) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  return {digits[byte >> 4], digits[byte & 15]};
-}
 
 // `escaped` gives what stands for a byte that is not UTF-8.
 template <class Escape>
@@ -26,7 +19,7 @@ static std::string json_quoted(std::string_view text, Escape escaped) {
     else if (code == '"' || code == '\\')
       (result += '\\') += text.front();
     else if (code < 0x20)
-      (result += "\\u00") += json_hex(code);
+      result += fmt::format("\\u{:04x}", code);
     else
       result += text.substr(0, length);
     text.remove_prefix(std::max<std::size_t>(length, 1));
@@ -39,15 +32,10 @@ std::string json_of(std::string_view text) {
 }
 
 std::string json_of_bytes(std::string_view text) {
-  return json_quoted(text, [](unsigned char byte) { return "\\udc" + json_hex(byte); });
+  return json_quoted(text, [](unsigned char byte) { return fmt::format("\\udc{:02x}", byte); });
 }
 
-std::string json_of(double number, int digits) {
-  std::array<char, 400> text;  // the largest double has 309 digits before the point
-  auto [end, failure] = std::to_chars(text.data(), text.data() + text.size(), number,
-                                      std::chars_format::fixed, digits);
-  return failure == std::errc() ? std::string(text.data(), end) : "null";
-}
+std::string json_of(double number, int digits) { return fmt::format("{:.{}f}", number, digits); }
 
 std::string json_array(std::span<const std::string> values) {
   std::string text = "[";
@@ -70,7 +58,7 @@ std::string json_of(const lineage& positions) {
   std::string result;
   for (auto& range : positions.ranges()) {
     if (!result.empty()) result += ',';
-    result += '[' + std::to_string(range.first) + ',' + std::to_string(range.last) + ']';
+    result += fmt::format("[{},{}]", range.first, range.last);
   }
   return "[" + result + "]";
 }

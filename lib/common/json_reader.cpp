@@ -2,15 +2,18 @@
 #include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
 
 void json_reader::refuse(std::string_view why) const {
-  auto where = (line_ > 0 ? "line " + std::to_string(line_) + ", byte " : "byte ");
+  auto where = (line_ > 0 ? fmt::format("line {}, byte ", line_) : "byte ");
   throw error(errc::invalid_data, "read " + std::string(name_),
-              where + std::to_string(at_) + ": " + std::string(why));
+              fmt::format("{}{}: {}", where, at_, why));
 }
 
 void json_reader::skip_space() noexcept {
@@ -61,7 +64,7 @@ void json_reader::end() {
 bool json_reader::enter(char begin, char end) {
   skip_space();
   if (!take(begin)) refuse(begin == '{' ? "expected an object" : "expected an array");
-  if (++depth_ > max_depth) refuse("more than " + std::to_string(max_depth) + " levels");
+  if (++depth_ > max_depth) refuse(fmt::format("more than {} levels", max_depth));
   skip_space();
   if (!take(end)) return true;
   --depth_;
@@ -85,8 +88,8 @@ std::string json_reader::member_name() {
 }
 
 void json_reader::require_unique(std::vector<std::string> names) const {
-  std::sort(names.begin(), names.end());
-  auto twice = std::adjacent_find(names.begin(), names.end());
+  std::ranges::sort(names);
+  auto twice = std::ranges::adjacent_find(names);
   if (twice != names.end()) refuse("an object has the name \"" + *twice + "\" twice");
 }
 

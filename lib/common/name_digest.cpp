@@ -1,14 +1,9 @@
 #include <lade/detail/common/name_digest.hpp>
 #include <lade/random.hpp>
 
-#include <charconv>
+#include <fmt/format.h>
 
 namespace lade::detail {
-
-std::string hexadecimal(std::uint64_t number) {
-  char digits[16];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr};
-}
 
 void name_digest::add(std::string_view name) noexcept {
   auto digest = value_ ^ name.size();
@@ -17,6 +12,6 @@ void name_digest::add(std::string_view name) noexcept {
   value_ = scramble(digest);
 }
 
-std::string name_digest::text() const { return "names " + hexadecimal(value_); }
+std::string name_digest::text() const { return fmt::format("names {:x}", value_); }
 
 }  // namespace lade::detail

@@ -4,13 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace lade {
+#include <fmt/format.h>
 
-static std::string escaped_byte(char byte) {
-  constexpr std::string_view hex = "0123456789abcdef";
-  auto code = static_cast<unsigned char>(byte);
-  return {'\\', 'x', hex[code >> 4], hex[code & 15]};
-}
+namespace lade {
 
 // C0, DEL and C1, which is U+0080 to U+009F.
 static bool is_control(std::string_view character) {
@@ -24,7 +20,7 @@ static std::string shown(std::string_view character, bool is_utf8) {
   if (character == "\t") return "\\t";
   if (is_utf8 && !is_control(character)) return std::string(character);
   std::string escapes;
-  for (char byte : character) escapes += escaped_byte(byte);
+  for (char byte : character) escapes += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
   return escapes;
 }
 

@@ -3,28 +3,25 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
+std::string number_text(double value) { return fmt::format("{:g}", value); }
 
 void refuse_value(std::string_view doing, std::string_view option, const std::string& value,
                   const std::string& allowed) {
   throw error(errc::invalid_argument, doing,
-              std::string(option) + " is " + value + "; it must be " + allowed);
+              fmt::format("{} is {}; it must be {}", option, value, allowed));
 }
 
 void require_count(std::string_view doing, std::string_view option, std::uint64_t value,
                    const bounds& allowed) {
   if (allowed.least <= value && value <= allowed.most) return;
   refuse_value(doing, option, std::to_string(value),
-               "from " + std::to_string(allowed.least) + " to " + std::to_string(allowed.most));
+               fmt::format("from {} to {}", allowed.least, allowed.most));
 }
 
 void require_number(std::string_view doing, std::string_view option, double value, double least,
@@ -37,8 +34,8 @@ void require_number(std::string_view doing, std::string_view option, double valu
 void require_duration(std::string_view doing, std::string_view option,
                       std::chrono::nanoseconds value, std::chrono::nanoseconds least) {
   if (value >= least) return;
-  refuse_value(doing, option, std::to_string(value.count()) + " ns",
-               "at least " + std::to_string(least.count()) + " ns");
+  refuse_value(doing, option, fmt::format("{} ns", value.count()),
+               fmt::format("at least {} ns", least.count()));
 }
 
 void require_weights(std::string_view doing, std::span<const double> weights) {

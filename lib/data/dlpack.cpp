@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <dlpack/dlpack.h>
+#include <fmt/format.h>
 
 namespace lade {
 
@@ -42,9 +43,8 @@ static element_type element_type_of(const DLDataType& type) {
     return each.code == type.code && each.bits == type.bits && each.lanes == type.lanes;
   });
   if (found == dlpack_types.end())
-    refuse_dlpack(errc::unsupported, "elements of type " + std::to_string(type.code) + ", " +
-                                         std::to_string(type.bits) + " bits and " +
-                                         std::to_string(type.lanes) + " lanes");
+    refuse_dlpack(errc::unsupported, fmt::format("elements of type {}, {} bits and {} lanes",
+                                                 type.code, type.bits, type.lanes));
   return static_cast<element_type>(found - dlpack_types.begin());
 }
 

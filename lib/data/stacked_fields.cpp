@@ -7,6 +7,8 @@
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 static std::string_view without_blanks_around(std::string_view text) noexcept {
@@ -52,8 +54,8 @@ static std::string why_not_stacked(const field& from) {
 
 [[noreturn]] static void refuse_field(const sample& from, const std::string& name,
                                       std::string_view why) {
-  throw error(errc::invalid_data, "put field " + name + " of " + from.name() + " into a tensor",
-              why);
+  throw error(errc::invalid_data,
+              fmt::format("put field {} of {} into a tensor", name, from.name()), why);
 }
 
 const field& stackable_field(const sample& from, const std::string& name) {

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 static void require(bool condition, const tensor_spec& spec, std::string_view why) {
@@ -32,7 +34,7 @@ dimensions dimensions::tail() const {
 }
 
 void dimensions::refuse_rank(std::size_t rank) {
-  throw error(errc::invalid_argument, "make " + std::to_string(rank) + " dimensions",
+  throw error(errc::invalid_argument, fmt::format("make {} dimensions", rank),
               "at most 8 are supported");
 }
 
@@ -133,8 +135,8 @@ tensor tensor::operator[](std::int64_t i) const {
 
 tensor tensor::slice(std::int64_t begin, std::int64_t end) const {
   if (rank() == 0 || begin < 0 || begin > end || end > shape()[0])
-    throw std::out_of_range("parts " + std::to_string(begin) + " to " + std::to_string(end) +
-                            " of a tensor " + to_string(shape()));
+    throw std::out_of_range(
+        fmt::format("parts {} to {} of a tensor {}", begin, end, to_string(shape())));
   tensor part = *this;
   part.spec_.shape = shape().tail().prepend(end - begin);
   part.first_ += begin * strides_[0] * static_cast<std::int64_t>(element_bytes(type()));

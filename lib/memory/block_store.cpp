@@ -11,6 +11,8 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 static constexpr std::size_t small_page_bytes = 4096;
@@ -43,15 +45,13 @@ static std::size_t round_up(std::size_t bytes, std::size_t step) {
   return (bytes + step - 1) / step * step;
 }
 
-void raise_no_memory(std::size_t bytes) {
-  raise(ENOMEM, "allocate " + std::to_string(bytes) + " bytes");
-}
+void raise_no_memory(std::size_t bytes) { raise(ENOMEM, fmt::format("allocate {} bytes", bytes)); }
 
 std::byte* allocate_from(memory_resource& resource, std::size_t bytes, std::size_t alignment) {
   auto* memory = resource.allocate(bytes, alignment);
   if (memory || bytes == 0) return static_cast<std::byte*>(memory);
-  raise(ENOMEM, "allocate " + std::to_string(bytes) + " bytes of " + std::string(resource.name()) +
-                    ", which returned null");
+  raise(ENOMEM,
+        fmt::format("allocate {} bytes of {}, which returned null", bytes, resource.name()));
 }
 
 // Multiples of 64 up to 512, from there on eight steps for each doubling.

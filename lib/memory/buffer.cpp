@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 buffer::buffer(std::size_t bytes) {
@@ -29,8 +31,8 @@ buffer::buffer(std::size_t bytes, memory_resource& from) : where_(from.where()) 
 
 buffer buffer::slice(std::size_t offset, std::size_t bytes) const {
   if (offset > size() || bytes > size() - offset)
-    throw std::out_of_range("slice of " + std::to_string(bytes) + " bytes at " +
-                            std::to_string(offset) + " of a buffer of " + std::to_string(size()));
+    throw std::out_of_range(
+        fmt::format("slice of {} bytes at {} of a buffer of {}", bytes, offset, size()));
   return {owner_, bytes_.subspan(offset, bytes), where_};
 }
 

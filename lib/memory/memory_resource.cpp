@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 namespace lade {
@@ -138,9 +139,9 @@ void* arena::allocate(std::size_t bytes, std::size_t alignment) {
   std::lock_guard lock(mutex_);
   if (auto* found = ranges_.allocate(bytes, alignment)) return found;
   throw error(std::make_error_code(std::errc::not_enough_memory),
-              "allocate " + std::to_string(bytes) + " bytes of " + name_,
-              std::to_string(ranges_.free_bytes()) + " of " + std::to_string(region_.size()) +
-                  " bytes are free, " + std::to_string(ranges_.largest_range()) + " in one piece");
+              fmt::format("allocate {} bytes of {}", bytes, name_),
+              fmt::format("{} of {} bytes are free, {} in one piece", ranges_.free_bytes(),
+                          region_.size(), ranges_.largest_range()));
 }
 
 void arena::deallocate(void* memory, std::size_t, std::size_t) noexcept {

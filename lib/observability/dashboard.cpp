@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -57,7 +58,7 @@ static void shorten(drawn_lines& stages, std::size_t most, std::size_t columns) 
   auto kept = std::max<std::size_t>(most, 2) - 2;
   auto left_out = stages.size() - 1 - kept;
   stages.erase(stages.begin() + 1, stages.begin() + static_cast<std::ptrdiff_t>(left_out));
-  stages[1] = cut_to("(" + std::to_string(left_out) + " more)", columns);
+  stages[1] = cut_to(fmt::format("({} more)", left_out), columns);
 }
 
 // The last report is of the whole run.
@@ -67,9 +68,10 @@ static const run_statistics& shown_of(const run_report& report) {
 
 static std::string headline(const run_report& report) {
   auto& shown = shown_of(report);
-  auto text = detail::clock_time(report.total.elapsed) + "  " +
-              detail::grouped(report.total.delivered) + " items  " +
-              detail::short_rate(qps(shown)) + " per s  ready " + detail::percent(readiness(shown));
+  auto text =
+      fmt::format("{}  {} items  {} per s  ready {}", detail::clock_time(report.total.elapsed),
+                  detail::grouped(report.total.delivered), detail::short_rate(qps(shown)),
+                  detail::percent(readiness(shown)));
   if (report.process.rss_bytes) text += "  " + detail::short_bytes(*report.process.rss_bytes);
   return text;
 }
@@ -116,7 +118,7 @@ void dashboard::operator()(const run_report& report) {
   std::size_t below_the_last = 1;
   auto text = render(report, size->ws_col, size->ws_row - below_the_last);
   std::lock_guard lock(drawn_->mutex);
-  auto back = drawn_->lines > 0 ? "\x1b[" + std::to_string(drawn_->lines) + "A" : "";
+  auto back = drawn_->lines > 0 ? fmt::format("\x1b[{}A", drawn_->lines) : "";
   write_all_to(descriptor_, back + "\r\x1b[J" + text);
   drawn_->lines = report.last ? 0 : static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }

@@ -10,10 +10,10 @@ std::uint64_t duration_counts::total() const noexcept {
   return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
 }
 
-std::chrono::nanoseconds duration_counts::quantile(double part) const noexcept {
+std::chrono::nanoseconds duration_counts::quantile(double share) const noexcept {
   auto all = total();
   if (all == 0) return {};
-  auto wanted = std::clamp(part, 0.0, 1.0) * static_cast<double>(all - 1);
+  auto wanted = std::clamp(share, 0.0, 1.0) * static_cast<double>(all - 1);
   auto rank = std::min(static_cast<std::uint64_t>(wanted), all - 1);  // rounding can exceed it
   std::size_t bucket = 0;
   while (rank >= counts[bucket]) rank -= counts[bucket++];

@@ -1,11 +1,11 @@
 #include "figures.hpp"
 
-#include <lade/detail/common/json.hpp>
 #include <lade/detail/common/utf8.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
 
@@ -19,15 +19,10 @@ double utilisation(const stage_statistics& stage, const run_statistics& run) {
 }
 
 std::string percent(double part) {
-  return std::to_string(static_cast<int>(std::min(part, 1.0) * 100 + 0.5)) + " %";
+  return fmt::format("{} %", static_cast<int>(std::min(part, 1.0) * 100 + 0.5));
 }
 
-std::string grouped(std::uint64_t number) {
-  auto text = std::to_string(number);
-  for (auto i = static_cast<std::ptrdiff_t>(text.size()) - 3; i > 0; i -= 3)
-    text.insert(static_cast<std::size_t>(i), 1, ',');
-  return text;
-}
+std::string grouped(std::uint64_t number) { return fmt::format("{}", fmt::group_digits(number)); }
 
 std::string short_time(std::chrono::nanoseconds time) {
   struct unit {
@@ -39,18 +34,16 @@ std::string short_time(std::chrono::nanoseconds time) {
   if (value <= 0) return "-";
   for (auto [size, name] : units) {
     if (value < size) continue;
-    char text[32];
     auto scaled = value / size;
     auto digits = scaled < 10 ? 2 : scaled < 100 ? 1 : 0;
-    std::snprintf(text, sizeof text, "%.*f %s", digits, scaled, name);
-    return text;
+    return fmt::format("{:.{}f} {}", scaled, digits, name);
   }
   return "-";
 }
 
 std::string short_rate(double per_second) {
   if (per_second >= 99.5) return grouped(static_cast<std::uint64_t>(per_second + 0.5));
-  return json_of(per_second, per_second < 9.95 ? 2 : 1);
+  return fmt::format("{:.{}f}", per_second, per_second < 9.95 ? 2 : 1);
 }
 
 std::string short_bytes(std::uint64_t bytes) {
@@ -61,19 +54,13 @@ std::string short_bytes(std::uint64_t bytes) {
     value /= 1024;
     unit = larger;
   }
-  return json_of(value, value < 10 && bytes >= 1024 ? 1 : 0) + " " + unit;
+  return fmt::format("{:.{}f} {}", value, value < 10 && bytes >= 1024 ? 1 : 0, unit);
 }
 
 std::string clock_time(std::chrono::nanoseconds time) {
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
-  char text[32];
-  if (seconds < 3600)
-    std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(seconds / 60),
-                  static_cast<int>(seconds % 60));
-  else
-    std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(seconds / 3600),
-                  static_cast<int>(seconds / 60 % 60), static_cast<int>(seconds % 60));
-  return text;
+  if (seconds < 3600) return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
 std::string aligned(const std::vector<table_row>& rows) {

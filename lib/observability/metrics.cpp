@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <optional>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 static std::string metric_number(double value) {
@@ -47,7 +49,7 @@ static std::string metric_sample(std::string_view name, const metric_labels& lab
     auto& [label, text] = labels[i];
     if (!is_metric_name(label, ""))
       throw error(errc::invalid_argument, std::string(name), "\"" + label + "\" names no label");
-    line += (i == 0 ? "{" : ",") + label + "=\"" + metric_escaped(text, true) + "\"";
+    line += fmt::format(R"({}{}="{}")", i == 0 ? "{" : ",", label, metric_escaped(text, true));
   }
   return line + (labels.empty() ? " " : "} ") + metric_number(value) + "\n";
 }
@@ -189,8 +191,9 @@ void metrics::add(const process_statistics& process, const metric_labels& labels
 std::string metrics::text() const {
   std::string text;
   for (auto& each : families_)
-    text += "# HELP " + each.name + " " + metric_escaped(each.help, false) + "\n# TYPE " +
-            each.name + " " + metric_type_name(each.type) + "\n" + each.samples;
+    text +=
+        fmt::format("# HELP {} {}\n# TYPE {} {}\n{}", each.name, metric_escaped(each.help, false),
+                    each.name, metric_type_name(each.type), each.samples);
   return text;
 }
 

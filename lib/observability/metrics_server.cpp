@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -89,10 +90,10 @@ class metrics_socket {
 
 static std::string http_answer(std::string_view status, std::string_view body,
                                std::string_view more = {}) {
-  return "HTTP/1.1 " + std::string(status) +
-         "\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\nConnection: close\r\n" + std::string(more) + "\r\n" +
-         std::string(body);
+  return fmt::format(
+      "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: "
+      "{}\r\nConnection: close\r\n{}\r\n{}",
+      status, body.size(), more, body);
 }
 
 // One client: a request comes in, an answer goes out, and what it sends beyond is read until it
@@ -229,7 +230,7 @@ static socklen_t socket_address(const metrics_server_options& options, const std
 }
 
 static metrics_socket listen_on(const metrics_server_options& options) {
-  auto doing = "listen on " + std::string(options.address) + ":" + std::to_string(options.port);
+  auto doing = fmt::format("listen on {}:{}", options.address, options.port);
   sockaddr_storage where{};
   auto size = socket_address(options, doing, where);
   metrics_socket made(::socket(where.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

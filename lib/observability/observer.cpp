@@ -12,6 +12,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 static task<> report_regularly(std::shared_ptr<run_state> run) {
@@ -69,8 +71,8 @@ void run_watch::look_for_stall() {
   if (told_ || stalled < run_->options().stall.after) return;
   told_ = true;
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled).count();
-  tell("lade: the consumer has waited for an item for " + std::to_string(seconds) + " s.\n" +
-       run_->overview());
+  tell(fmt::format("lade: the consumer has waited for an item for {} s.\n{}", seconds,
+                   run_->overview()));
 }
 
 void run_watch::name_blocking(const activity::step& step) {
@@ -78,10 +80,10 @@ void run_watch::name_blocking(const activity::step& step) {
   if (stage.empty() || std::ranges::find(named_, step.stage) != named_.end()) return;
   named_.push_back(step.stage);
   auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(step.lasted).count();
-  tell("lade: stage " + stage + " has blocked a reactor for " + std::to_string(milliseconds) +
-       " ms, " + step.doing +
-       ". Nothing is read meanwhile. What blocks or computes belongs into a function that returns "
-       "no task.\n");
+  tell(
+      fmt::format("lade: stage {} has blocked a reactor for {} ms, {}. Nothing is read meanwhile. "
+                  "What blocks or computes belongs into a function that returns no task.\n",
+                  stage, milliseconds, step.doing));
 }
 
 void run_watch::tell(const std::string& text) const {

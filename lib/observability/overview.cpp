@@ -2,15 +2,14 @@
 #include <lade/printable.hpp>
 
 #include <algorithm>
-#include <cstdio>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
 
 static std::string seconds_since(clock::time_point since, clock::time_point at) {
-  char text[32];
   auto seconds = std::chrono::duration<double>(at - since).count();
-  std::snprintf(text, sizeof text, "%.1f s", std::max(seconds, 0.0));
-  return text;
+  return fmt::format("{:.1f} s", std::max(seconds, 0.0));
 }
 
 static std::string doing_of(const item_overview& item, clock::time_point at) {
@@ -37,9 +36,9 @@ static std::string feeder_of(const stage_overview& now) {
 }
 
 static std::string line_of(const item_overview& item, clock::time_point at) {
-  return "  item " + to_string(item.origin) +
-         (item.name.empty() ? "" : " (" + printable(item.name) + ")") + " " + doing_of(item, at) +
-         "\n";
+  return fmt::format("  item {}{} {}\n", to_string(item.origin),
+                     item.name.empty() ? "" : " (" + printable(item.name) + ")",
+                     doing_of(item, at));
 }
 
 std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
@@ -50,14 +49,14 @@ std::string to_string(const std::string& stage, const std::optional<item_overvie
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {
   constexpr std::size_t most_shown = 32;
-  auto text = printable(stage) + ": " + std::to_string(now.free) + " of " +
-              std::to_string(now.slots) + " slots free, " + std::to_string(now.idle_workers) +
-              " workers idle, " + feeder_of(now) +
-              (now.wanted ? ", the next stage waits for it\n" : ", the next stage does not wait\n");
+  auto text = fmt::format(
+      "{}: {} of {} slots free, {} workers idle, {}{}", printable(stage), now.free, now.slots,
+      now.idle_workers, feeder_of(now),
+      now.wanted ? ", the next stage waits for it\n" : ", the next stage does not wait\n");
   for (std::size_t i = 0; i < std::min(now.items.size(), most_shown); ++i)
     text += line_of(now.items[i], at);
   if (now.items.size() > most_shown)
-    text += "  and " + std::to_string(now.items.size() - most_shown) + " more\n";
+    text += fmt::format("  and {} more\n", now.items.size() - most_shown);
   return text;
 }
 

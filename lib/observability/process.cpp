@@ -118,13 +118,13 @@ std::optional<std::uint64_t> proc_number(std::string_view text, std::string_view
 }
 
 // "  eth0: 1 2 3 4 5 6 7 8 9 ...": the first number is what was received, the ninth what was sent.
-std::optional<network_bytes> network_bytes_of(std::string_view text) {
-  take_line(text);
-  take_line(text);  // two lines of headings
-  if (text.empty()) return std::nullopt;
+std::optional<network_bytes> network_bytes_of(std::string_view net_dev) {
+  take_line(net_dev);
+  take_line(net_dev);  // two lines of headings
+  if (net_dev.empty()) return std::nullopt;
   network_bytes sum;
-  while (!text.empty()) {
-    auto line = take_line(text);
+  while (!net_dev.empty()) {
+    auto line = take_line(net_dev);
     auto colon = line.find(':');
     if (colon == std::string_view::npos) return std::nullopt;
     auto name = line.substr(0, colon);

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace detail {
@@ -186,8 +188,8 @@ task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items) {
   std::string told;
   try {
     auto stages = co_await profile_stages(of.runtime(), std::move(last), std::move(options));
-    told = "lade: profile of " + grouped(items) + (items == 1 ? " item" : " items") +
-           " of each source\n" + table(stages);
+    told = fmt::format("lade: profile of {}{} of each source\n{}", grouped(items),
+                       items == 1 ? " item" : " items", table(stages));
   } catch (...) {
     told = why_there_is_no_profile(std::current_exception());
   }
@@ -221,8 +223,8 @@ std::string table(std::span<const stage_profile> stages) {
   auto text = detail::aligned(rows);
   if (stages.empty()) return text;
   auto& slowest = *std::ranges::max_element(stages, {}, best_of);
-  return text + slowest.stage + " is the slowest: alone it takes " +
-         detail::short_time(best_of(slowest)) + " at best.\n";
+  return fmt::format("{}{} is the slowest: alone it takes {} at best.\n", text, slowest.stage,
+                     detail::short_time(best_of(slowest)));
 }
 
 }  // namespace lade

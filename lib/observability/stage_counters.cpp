@@ -3,10 +3,10 @@
 #include <lade/stats.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <ctime>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 namespace lade::detail {
@@ -141,7 +141,7 @@ std::uint64_t stage_counters::next_number() noexcept {
 std::string stage_counters::name() const {
   // From the source on: the last that was opened bears no number.
   auto nth = namesakes_ ? *namesakes_ - opened_as_ + 1 : 1;
-  return nth == 1 ? name_ : name_ + " (" + std::to_string(nth) + ")";
+  return nth == 1 ? name_ : fmt::format("{} ({})", name_, nth);
 }
 
 void take_quantiles(stage_statistics& stage) {

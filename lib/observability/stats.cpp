@@ -5,8 +5,9 @@
 #include <lade/stats.hpp>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace lade {
 
@@ -120,7 +121,7 @@ static std::string slowest_lines(const stage_statistics& stage) {
   if (stage.slowest.empty()) return {};
   auto text = "slowest items of " + printable(stage.name) + "\n";
   for (auto& each : stage.slowest)
-    text += "  " + short_time(each.duration) + "  " + name_of(each) + "\n";
+    text += fmt::format("  {}  {}\n", short_time(each.duration), name_of(each));
   return text;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade {
@@ -19,8 +20,7 @@ static constexpr trace::track first_track = 1 << 24;
 
 // An event: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 static std::string trace_event(char phase, trace::track where, const std::string& more) {
-  return std::string(",\n{\"ph\":\"") + phase + "\",\"pid\":1,\"tid\":" + std::to_string(where) +
-         "," + more + "}";
+  return fmt::format(",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":{},{}}}", phase, where, more);
 }
 
 struct trace::output {
@@ -56,42 +56,40 @@ trace::track trace::add_track(std::string_view name) {
     std::lock_guard lock(mutex_);
     added = first_track + tracks_++;
   }
-  write(trace_event('M', added,
-                    "\"name\":\"thread_name\",\"args\":{\"name\":" + detail::json_of(name) + "}"));
+  write(trace_event(
+      'M', added,
+      fmt::format(R"("name":"thread_name","args":{{"name":{}}})", detail::json_of(name))));
   return added;
 }
 
 void trace::add_span(track where, std::string_view name, clock::time_point start,
                      clock::time_point end, const lineage& item) {
-  write(trace_event('X', where,
-                    "\"ts\":" + microseconds(start) +
-                        ",\"dur\":" + microseconds(start_ + (end - start)) +
-                        ",\"name\":" + detail::json_of(name) + ",\"args\":{\"positions\":\"" +
-                        to_string(item) + "\"}"));
+  write(trace_event(
+      'X', where,
+      fmt::format(R"("ts":{},"dur":{},"name":{},"args":{{"positions":"{}"}})", microseconds(start),
+                  microseconds(start_ + (end - start)), detail::json_of(name), to_string(item))));
 }
 
 // Bound to the span that is around its time.
 std::string trace::arrow_event(char phase, std::uint64_t arrow, track where,
                                clock::time_point start) const {
   return trace_event(phase, where,
-                     "\"ts\":" + microseconds(start) +
-                         R"(,"cat":"item","name":"item","bp":"e","id":)" + std::to_string(arrow));
+                     fmt::format(R"("ts":{},"cat":"item","name":"item","bp":"e","id":{})",
+                                 microseconds(start), arrow));
 }
 
 void trace::add_levels(std::string_view name, std::initializer_list<level> levels) {
   std::vector<std::pair<const char*, std::string>> values;
   for (auto& [what, value] : levels) values.emplace_back(what, std::to_string(value));
   write(trace_event('C', 0,
-                    "\"ts\":" + microseconds(clock::now()) + ",\"name\":" + detail::json_of(name) +
-                        ",\"args\":" + detail::json_object(values)));
+                    fmt::format(R"("ts":{},"name":{},"args":{})", microseconds(clock::now()),
+                                detail::json_of(name), detail::json_object(values))));
 }
 
 void trace::add_io(std::string_view name, std::string_view what, clock::time_point start,
                    clock::time_point end, std::int64_t result) {
-  auto same =
-      R"(,"cat":"io","id":)" + std::to_string(calls_++) + ",\"name\":" + detail::json_of(name);
-  auto about =
-      ",\"args\":{\"of\":" + detail::json_of(what) + ",\"result\":" + std::to_string(result) + "}";
+  auto same = fmt::format(R"(,"cat":"io","id":{},"name":{})", calls_++, detail::json_of(name));
+  auto about = fmt::format(R"(,"args":{{"of":{},"result":{}}})", detail::json_of(what), result);
   write(trace_event('b', 0, "\"ts\":" + microseconds(start) + same + about) +
         trace_event('e', 0, "\"ts\":" + microseconds(end) + same));
 }

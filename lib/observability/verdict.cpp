@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 using detail::percent;
@@ -90,8 +92,8 @@ static std::string workers_of(const stage_statistics& stage, const run_statistic
     return "it runs inline, busy " + percent(utilisation(stage, run)) + " of the time";
   std::string what = stage.on_reactor ? " task" : " worker";
   if (stage.workers > 1) what += "s";
-  return std::to_string(stage.workers) + what + " busy " + percent(utilisation(stage, run)) +
-         " of the time";
+  return fmt::format("{}{} busy {} of the time", stage.workers, what,
+                     percent(utilisation(stage, run)));
 }
 
 // Whether the stages behind it, up to the next source, are in paths beside each other or behind
@@ -151,8 +153,8 @@ static std::string time_in_words(const stage_statistics& stage, pace how) {
   if (how == pace::computes) return "";
   auto text = ", of which " + verb("compute") + percent(share(stage.cpu, stage.returned));
   if (how == pace::waits) return text;
-  return text + " and " + (stage.workers ? "lack" : "lacks") + " a CPU " +
-         percent(share(stage.preempted, stage.returned));
+  return fmt::format("{} and {} a CPU {}", text, stage.workers ? "lack" : "lacks",
+                     percent(share(stage.preempted, stage.returned)));
 }
 
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
@@ -163,8 +165,8 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
                  : time_in_words(stage, how);
   auto* waiting = held_back_by(stage, run);
   if (waiting)
-    text += "; " + waiting->name + " is blocked on output " +
-            percent(share(waiting->output_wait, run.elapsed)) + " of the time";
+    text += fmt::format("; {} is blocked on output {} of the time", waiting->name,
+                        percent(share(waiting->output_wait, run.elapsed)));
   if (pauses)
     return text + ": raise the concurrency of " + stage.name + ", or have fewer of its calls fail.";
   if (mostly_awaits(stage)) return text + ": raise the concurrency of " + stage.name + ".";
@@ -182,8 +184,8 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
 
 static std::string use_in_words(const shared_work& work, const run_statistics& run) {
   auto threads = work.threads == 1 ? " thread is busy " : " threads are busy ";
-  return std::to_string(work.threads) + threads + percent(use_of(work, run)) +
-         " of the time, mostly with " + work.most->name;
+  return fmt::format("{}{}{} of the time, mostly with {}", work.threads, threads,
+                     percent(use_of(work, run)), work.most->name);
 }
 
 static std::string limited_by_share(const shared_work& work, const run_statistics& run) {
@@ -235,12 +237,12 @@ static const stage_statistics* held_up_by_slow_items(const run_statistics& run) 
 
 static std::string limited_by_slow_items(const stage_statistics& stage, const run_statistics& run) {
   auto slow = slow_items_of(stage);
-  return "Slow items block " + stage.name + ": one in " +
-         std::to_string(stage.durations.total() / slow.count) + " takes " + short_time(slow.least) +
-         " or more, the median " + short_time(stage.p50) + ". The next stage waits for one " +
-         percent(share(stage.starving, run.elapsed)) +
-         " of the time, while finished items are queued behind it: raise the buffer of " +
-         stage.name + ", or yield items as they finish (item_order::completion).";
+  return fmt::format(
+      "Slow items block {}: one in {} takes {} or more, the median {}. The next stage waits for "
+      "one {} of the time, while finished items are queued behind it: raise the buffer of {}, or "
+      "yield items as they finish (item_order::completion).",
+      stage.name, stage.durations.total() / slow.count, short_time(slow.least),
+      short_time(stage.p50), percent(share(stage.starving, run.elapsed)), stage.name);
 }
 
 // How long a stage waited for memory while the next one waited for it. What reads ahead waits for
@@ -330,10 +332,10 @@ static std::string limited_by_gap(const stage_gap& gap, const run_statistics& ru
   const bool several = gap.names.size() > 1;
   auto text = gap.names.empty() ? "The input of " + gap.behind->name : listed(gap.names);
   auto waited = gap.behind ? gap.behind->input_wait : run.sink_wait;
-  text += std::string(several ? " are" : " is") +
-          " the bottleneck: no stage with workers is busy, " + "and " +
-          (gap.behind ? gap.behind->name + " is starved " : "the consumer waits ") +
-          percent(share(waited, run.elapsed)) + " of the time.";
+  text += fmt::format("{} the bottleneck: no stage with workers is busy, and {}{} of the time.",
+                      several ? " are" : " is",
+                      gap.behind ? gap.behind->name + " is starved " : "the consumer waits ",
+                      percent(share(waited, run.elapsed)));
   if (gap.has_source || gap.before.empty() || gap.in_paths) return text;
   return text + (several ? " They run" : " It runs") +
          " on one thread: move the work into a map with concurrency.";
@@ -355,8 +357,8 @@ static std::string limited_by_none_alone(const stage_statistics* busiest,
               percent(share(run.sink_wait, run.elapsed)) +
               " of the time, finished items wait for it " +
               percent(share(run.sink_blocked, run.elapsed));
-  return busiest ? text + ", and the busiest stage is " + busiest->name + ": " +
-                       workers_of(*busiest, run) + "."
+  return busiest ? fmt::format("{}, and the busiest stage is {}: {}.", text, busiest->name,
+                               workers_of(*busiest, run))
                  : text + ".";
 }
 
@@ -366,9 +368,10 @@ static std::string judge(const run_statistics& run) {
            percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
   auto memory = memory_limit(run);
   if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
-    return "Memory is the bottleneck: stages waited for the budget " + percent(memory) +
-           " of the time, and the consumer waited " + percent(share(run.sink_wait, run.elapsed)) +
-           ": raise memory_bytes.";
+    return fmt::format(
+        "Memory is the bottleneck: stages waited for the budget {} of the time, and the consumer "
+        "waited {}: raise memory_bytes.",
+        percent(memory), percent(share(run.sink_wait, run.elapsed)));
   auto* stage = busiest(run);
   if (stage && occupation(*stage, run) >= busy_share) return limited_by_stage(*stage, run);
   auto pool = work_on_pool(run);

@@ -6,16 +6,18 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 std::string to_code(std::span<const stage_setting> settings) {
   std::string text;
   for (auto& each : settings) {
     if (each.concurrency == 0) {
-      text += each.stage + ": " + std::to_string(each.buffer.value_or(0)) + "\n";
+      text += fmt::format("{}: {}\n", each.stage, each.buffer.value_or(0));
       continue;
     }
-    text += each.stage + ": {.concurrency = " + std::to_string(each.concurrency);
+    text += fmt::format("{}: {{.concurrency = {}", each.stage, each.concurrency);
     if (each.buffer) text += ", .buffer = " + std::to_string(*each.buffer);
     text += "}\n";
   }

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace detail {
@@ -87,7 +89,7 @@ pipeline_description described_stages::in_order() {
     for (const auto* input : each->inputs) described.inputs.push_back(input->index);
     if (each->facts->role_ == node_facts::role::uncounted_stage) continue;
     const auto nth = ++namesakes[described.name];
-    if (nth > 1) described.name += " (" + std::to_string(nth) + ")";
+    if (nth > 1) described.name += fmt::format(" ({})", nth);
   }
   return result;
 }
@@ -137,14 +139,14 @@ static std::string line_of(const stage_description& stage) {
     line += ", " + option + (value == "true" ? "" : " " + value);
   if (stage.ordering == stage_ordering::changed) line += ", reordered";
   if (!stage.refuses_state.empty()) line += ", no state";
-  if (stage.size) line += ", " + std::to_string(*stage.size) + " items";
+  if (stage.size) line += fmt::format(", {} items", *stage.size);
   return printable(line);
 }
 
 std::string to_string(const pipeline_description& pipeline) {
   std::string text;
   for (std::size_t i = 0; i < pipeline.stages.size(); ++i)
-    text += std::to_string(i + 1) + " " + line_of(pipeline.stages[i]) + "\n";
+    text += fmt::format("{} {}\n", i + 1, line_of(pipeline.stages[i]));
   return text;
 }
 

@@ -6,13 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& rank) {
   if (rank.world == 0 || global_batch % rank.world > 0)
     throw error(errc::invalid_argument, "divide a global batch",
-                std::to_string(rank.world) + " ranks do not divide a batch of " +
-                    std::to_string(global_batch));
+                fmt::format("{} ranks do not divide a batch of {}", rank.world, global_batch));
   return global_batch / rank.world;
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 std::string to_json(const failure_record& failure) {
@@ -25,7 +27,7 @@ static std::string also_failed(const std::vector<stage_error>& others) {
   std::string text;
   for (auto& each : std::span(others).first(std::min(others.size(), most)))
     text += std::string("; also ") + each.what();
-  if (others.size() > most) text += "; and " + std::to_string(others.size() - most) + " more";
+  if (others.size() > most) text += fmt::format("; and {} more", others.size() - most);
   return text;
 }
 

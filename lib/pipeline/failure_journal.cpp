@@ -147,7 +147,7 @@ task<> failure_journal::room() {
 
 void failure_journal::report(const failure_record& failure) noexcept {
   try {
-    if (in_->log.is_open() && !(in_->log << to_json(failure) << std::endl))
+    if (in_->log.is_open() && !(in_->log << to_json(failure) << '\n' << std::flush))
       raise(errno, "write " + options_.failure_log);
     if (options_.on_failure && tells_) options_.on_failure(failure);
   } catch (...) {

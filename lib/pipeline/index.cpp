@@ -8,6 +8,8 @@
 #include <optional>
 #include <variant>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 template <class... Fs>
@@ -25,9 +27,8 @@ static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
 
 static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
   if (step.table->size() != size)
-    throw error(
-        errc::invalid_argument, "draw",
-        std::to_string(step.table->size()) + " weights for " + std::to_string(size) + " items");
+    throw error(errc::invalid_argument, "draw",
+                fmt::format("{} weights for {} items", step.table->size(), size));
   return step.count;
 }
 
@@ -59,18 +60,15 @@ std::string_view remainder_name(remainder how) noexcept {
 }
 
 static std::string text_of(const order_step& step) {
-  auto text = [](const char* name, std::uint64_t number) {
-    return name + (' ' + std::to_string(number));
-  };
   return std::visit(overloaded{
-                        [&](const shuffle_step& s) { return text("shuffle", s.seed); },
-                        [&](const draw_step& s) {
-                          return text("draw", s.count) + " by weights " +
-                                 hexadecimal(s.table->digest()) + text(" with seed", s.seed);
+                        [](const shuffle_step& s) { return fmt::format("shuffle {}", s.seed); },
+                        [](const draw_step& s) {
+                          return fmt::format("draw {} by weights {:x} with seed {}", s.count,
+                                             s.table->digest(), s.seed);
                         },
-                        [&](const take_step& s) { return text("take", s.count); },
-                        [&](const skip_step& s) { return text("skip", s.count); },
-                        [&](const repeat_step& s) { return text("repeat", s.count); },
+                        [](const take_step& s) { return fmt::format("take {}", s.count); },
+                        [](const skip_step& s) { return fmt::format("skip {}", s.count); },
+                        [](const repeat_step& s) { return fmt::format("repeat {}", s.count); },
                         [](const auto&) { return std::string(); },
                     },
                     step);
@@ -177,7 +175,7 @@ place visit_order::at(std::uint64_t k) const {
 
 visit_order visit_order::rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const {
   auto steps = undealt().steps_;
-  steps.push_back(rest_step{std::move(undelivered), first + first_position()});
+  steps.emplace_back(rest_step{std::move(undelivered), first + first_position()});
   steps.insert(steps.end(), steps_.begin() + static_cast<std::ptrdiff_t>(steps.size() - 1),
                steps_.end());
   return {std::move(steps), sizes_.front(), epoch_};

@@ -8,7 +8,7 @@ namespace lade::detail {
 
 void hooked_call::enter(std::string item, const item_view& argument) {
   auto& hooks = run_.options().hooks.all();
-  inside_.reset(new entered{stage_.name(), std::move(item), {}});
+  inside_ = std::make_unique<entered>(stage_.name(), std::move(item));
   inside_->locals.reserve(hooks.size());
   for (auto* each : hooks) {
     std::any local;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 lineage::lineage(const lineage& other)
@@ -78,7 +80,7 @@ part_lineage::part_lineage(const lineage& whole, std::size_t size)
 
 std::string part_lineage::in_words(std::uint64_t part) {
   if (part < inner) return std::to_string(part) + (part == 1 ? " part" : " parts");
-  return "part " + std::to_string(part / inner) + "." + std::to_string(part % inner);
+  return fmt::format("part {}.{}", part / inner, part % inner);
 }
 
 const lineage& part_lineage::next() noexcept {

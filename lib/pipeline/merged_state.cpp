@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace detail {
@@ -31,7 +33,8 @@ class merger {
       for_each_stretch(i, [&](lineage::range steps, const sources& done) {
         bool by_all = done.size() == ranks_.size();
         auto count = by_all ? 1 : steps.last - steps.first + 1;
-        if (!by_all && (apart += count * done.size()) > most_apart) fail("they are too far apart");
+        if (!by_all) apart += count * done.size();
+        if (apart > most_apart) fail("they are too far apart");
         for (auto step = steps.first; count-- > 0; ++step)
           for (auto* source : done) {
             auto first = source->first + step * result.world;
@@ -99,14 +102,14 @@ class merger {
     require_same(each.steps == first.steps, "the number of steps");
     require_same(each.steps_taken == first.steps_taken, "how many steps they have taken");
     require_same(each.delivered == first.delivered, "what they began with");
-    if (each.rank != rank) fail("rank " + std::to_string(rank) + " is missing");
-    if (each.parts > 0) fail("rank " + std::to_string(rank) + " is amid the parts of an item");
+    if (each.rank != rank) fail(fmt::format("rank {} is missing", rank));
+    if (each.parts > 0) fail(fmt::format("rank {} is amid the parts of an item", rank));
     for (std::size_t i = 0; i < each.sources.size(); ++i) {
       auto& source = each.sources[i];
       require_same(source.first == first.sources[i].first + rank, "what they were dealt");
       auto steps = source.since.ranges();
       if (!steps.empty() && steps.back().last > most_items / each.world)
-        fail("rank " + std::to_string(rank) + " has delivered more than there is");
+        fail(fmt::format("rank {} has delivered more than there is", rank));
     }
   }
 
@@ -131,7 +134,8 @@ class merger {
       for (auto& range : each.sources[i].since.ranges())
         ends.insert(ends.end(), {range.first, range.last + 1});
     std::ranges::sort(ends);
-    ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+    const auto again = std::ranges::unique(ends);
+    ends.erase(again.begin(), again.end());
     for (std::size_t k = 1; k < ends.size(); ++k) {
       sources done;
       for (auto& each : ranks_)

@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 open_context::open_context(std::shared_ptr<run_state> of_run, std::stop_token until)
@@ -94,7 +96,7 @@ void require_own_position(std::uint64_t place, const open_context& run) {
   const auto most = run.pass->span;
   if (place >= most)
     throw error(errc::limit_exceeded, "number an item",
-                "as one of several sources it may have " + std::to_string(most) + " items");
+                fmt::format("as one of several sources it may have {} items", most));
 }
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,

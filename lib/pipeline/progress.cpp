@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 progress::progress(std::optional<state> from, bool required, bool other_data)
@@ -109,9 +111,9 @@ void listing_log::add(std::string_view name) {
   ++count_;
   names_.add(name);
   if (count_ == expected_ && names_.text() != expected_names_)
-    throw_unlike("the first " + std::to_string(count_) + " items of the listing are of " +
-                 in_quotes(expected_names_) + " no more: they are of " + in_quotes(names_.text()) +
-                 hint);
+    throw_unlike(
+        fmt::format("the first {} items of the listing are of {} no more: they are of {}{}", count_,
+                    in_quotes(expected_names_), in_quotes(names_.text()), hint));
   if (!is_compared()) return;
   std::lock_guard lock(progress_.mutex_);
   auto& source = progress_.sources_.at(begin_);
@@ -121,8 +123,8 @@ void listing_log::add(std::string_view name) {
 
 void listing_log::end() const {
   if (!is_compared())
-    throw_unlike("it had listed " + std::to_string(expected_) + " items, now there are " +
-                 std::to_string(count_) + hint);
+    throw_unlike(
+        fmt::format("it had listed {} items, now there are {}{}", expected_, count_, hint));
 }
 
 void progress::begin(std::vector<std::string> stages) {
@@ -172,21 +174,22 @@ void progress::require_same(const dealing& source) const {
   if (!refusal_.empty()) throw_unlike(refusal_);
   auto* before = source_before(source.begin);
   if (before && before->order != source.order)
-    throw_unlike("it has items " + in_order(before->order) + ", this source has them " +
-                 in_order(source.order) + ": steps, counts and seeds must be the same");
+    throw_unlike(fmt::format(
+        "it has items {}, this source has them {}: steps, counts and seeds must be the same",
+        in_order(before->order), in_order(source.order)));
   if (before && before->items != source.items)
     throw_unlike("it is of " + items_in_words(before->items) + ", the source has " +
                  items_in_words(source.items));
   bool names_to_come = before && before->listed > 0 && source.identity.empty();
   if (before && !names_to_come && before->identity != source.identity && !other_data_)
-    throw_unlike("it is of " + in_quotes(before->identity) + ", the source is of " +
-                 in_quotes(source.identity) + hint);
+    throw_unlike(fmt::format("it is of {}, the source is of {}{}", in_quotes(before->identity),
+                             in_quotes(source.identity), hint));
   if (from_->parts > 0 && from_->world != source.world)
     throw_unlike("it is amid the parts of an item, with which no other number of ranks can go on");
   if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))
-    throw_unlike("it is of rank " + std::to_string(from_->rank) + " of " +
-                 std::to_string(from_->world) + ", this is rank " + std::to_string(source.rank) +
-                 " of " + std::to_string(source.world) + ": merge the states of all ranks");
+    throw_unlike(
+        fmt::format("it is of rank {} of {}, this is rank {} of {}: merge the states of all ranks",
+                    from_->rank, from_->world, source.rank, source.world));
 }
 
 void progress::require_length(std::uint64_t begin, std::uint64_t count, std::uint64_t span) const {
@@ -194,8 +197,9 @@ void progress::require_length(std::uint64_t begin, std::uint64_t count, std::uin
   auto ranges = before_.ranges();
   auto behind = std::ranges::lower_bound(ranges, begin + count, {}, &lineage::range::last);
   if (behind == ranges.end() || behind->first >= begin + span) return;
-  throw_unlike("items had been delivered that the source has no more: it has ended after " +
-               std::to_string(count) + hint);
+  throw_unlike(
+      fmt::format("items had been delivered that the source has no more: it has ended after {}{}",
+                  count, hint));
 }
 
 // Parts of one item have the same last position; the first may bring along dropped items.
@@ -248,8 +252,8 @@ std::string progress::why_not_again(const lineage& instead) const {
   else if (instead.empty())
     text += ", and it does not come again";
   else if (instead == from_->open)
-    text += ", of " + std::to_string(from_->open_size) + " members, of which there are " +
-            std::to_string(part_lineage::whole_size(instead)) + " now";
+    text += fmt::format(", of {} members, of which there are {} now", from_->open_size,
+                        part_lineage::whole_size(instead));
   else
     text += ", and an item at positions " + to_string(instead) + " comes instead";
   std::lock_guard lock(mutex_);
@@ -276,9 +280,10 @@ steps_before progress::begin_steps(std::uint64_t count) {
   std::lock_guard lock(mutex_);
   if (steps_ > 0) refuse_locked("there is more than one equal_steps");
   if (from_ && from_->steps > 0 && from_->steps != count)
-    throw_unlike("it is of an epoch of " + std::to_string(from_->steps) + " steps, this one has " +
-                 std::to_string(count) +
-                 ": keep the global batch size, or tell equal_steps the number of steps");
+    throw_unlike(
+        fmt::format("it is of an epoch of {} steps, this one has {}: keep the global batch size, "
+                    "or tell equal_steps the number of steps",
+                    from_->steps, count));
   steps_ = count;
   if (from_) steps_taken_ = {from_->steps_taken, from_->steps_repeated};
   return steps_taken_;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 static constexpr std::uint64_t state_version = 4;
@@ -95,9 +97,9 @@ static void require_positions(const lineage& of, std::string_view doing) {
 void require_possible(const state& saved, std::string_view doing) {
   require_position(saved.world, doing);
   if (saved.rank >= saved.world)
-    throw error(errc::invalid_argument, doing,
-                "it is of rank " + std::to_string(saved.rank) + " of " +
-                    std::to_string(saved.world) + ", and ranks count from 0");
+    throw error(
+        errc::invalid_argument, doing,
+        fmt::format("it is of rank {} of {}, and ranks count from 0", saved.rank, saved.world));
   require_positions(saved.delivered, doing);
   require_positions(saved.own, doing);
   require_positions(saved.open, doing);
@@ -198,12 +200,11 @@ class state_reader {
 
   [[noreturn]] void fail(const std::string& what) const {
     throw error(errc::invalid_argument, "read a state",
-                what + " (at character " + std::to_string(at_) + ")");
+                fmt::format("{} (at character {})", what, at_));
   }
 
   [[noreturn]] void fail_version() const {
-    fail("version " + std::to_string(version_) + " of states, not " +
-         std::to_string(state_version));
+    fail(fmt::format("version {} of states, not {}", version_, state_version));
   }
 
   // A member that only another version has is no mistake in the text.

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 static std::string range_text(std::uint64_t offset, std::uint64_t bytes) {
-  return std::to_string(bytes) + " bytes at " + std::to_string(offset);
+  return fmt::format("{} bytes at {}", bytes, offset);
 }
 
 // Where `bytes` bytes from `offset` are inside of `size` bytes.
@@ -22,7 +24,7 @@ static bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t s
 void byte_reader::require_inside(std::uint64_t offset, std::uint64_t bytes) const {
   if (is_inside(offset, bytes, size())) return;
   throw error(errc::invalid_data, "read " + range_text(offset, bytes) + " of " + name(),
-              "it has " + std::to_string(size()) + " bytes");
+              fmt::format("it has {} bytes", size()));
 }
 
 task<buffer> byte_reader::read_at(std::uint64_t offset, std::size_t bytes) const {
@@ -56,7 +58,7 @@ part_reader::part_reader(std::shared_ptr<const byte_reader> whole, std::uint64_t
     : whole_(std::move(whole)), offset_(offset), bytes_(bytes), name_(std::move(name)) {
   if (!is_inside(offset, bytes, whole_->size()))
     throw error(errc::invalid_data, "open " + name_,
-                range_text(offset, bytes) + " of " + std::to_string(whole_->size()));
+                fmt::format("{} of {}", range_text(offset, bytes), whole_->size()));
 }
 
 task<std::size_t> part_reader::read_at(std::span<std::byte> into, std::uint64_t offset) const {
@@ -85,8 +87,7 @@ async_generator<buffer> stream(std::shared_ptr<const byte_reader> from, stream_o
   detail::require_count("stream " + from->name(), "chunk_bytes", options.chunk_bytes, {.least = 1});
   if (options.offset > from->size())
     throw error(errc::invalid_argument, "stream " + from->name(),
-                "offset " + std::to_string(options.offset) + " is behind its end at " +
-                    std::to_string(from->size()));
+                fmt::format("offset {} is behind its end at {}", options.offset, from->size()));
   return stream_chunks(std::move(from), options);
 }
 
@@ -125,8 +126,7 @@ buffer stream_reader::take(std::size_t bytes) {
 
 error stream_reader::early_end(std::uint64_t missing, std::string_view what) const {
   return error(errc::invalid_data, "read " + std::string(what) + " of " + name_,
-               "it ends at byte " + std::to_string(position_) + ", " + std::to_string(missing) +
-                   " bytes too early");
+               fmt::format("it ends at byte {}, {} bytes too early", position_, missing));
 }
 
 // Makes some of `missing` bytes of `what` ready.

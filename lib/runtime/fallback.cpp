@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <pthread.h>
@@ -157,8 +158,8 @@ fallback::~fallback() {
 }
 
 std::string fallback::describe() const {
-  return "fallback (epoll and up to " + std::to_string(helpers::max_threads) + " helper threads; " +
-         reason_ + ")";
+  return fmt::format("fallback (epoll and up to {} helper threads; {})", helpers::max_threads,
+                     reason_);
 }
 
 // Closing may wait on some network file systems for what was written; lade does not write there.
@@ -252,7 +253,7 @@ void fallback::always_ready(io_operation& operation, std::uint32_t wanted) noexc
   finish(operation, read_waiting(operation));
 }
 
-void fallback::unwatch(io_operation& operation) noexcept {
+void fallback::unwatch(io_operation& operation) const noexcept {
   if (operation.watched < 0) return;
   epoll_ctl(epoll_, EPOLL_CTL_DEL, operation.watched, nullptr);
   if (operation.watched != operation.fd) ::close(operation.watched);

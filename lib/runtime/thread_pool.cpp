@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -73,7 +74,8 @@ unsigned detail::cpu_quota(const std::string& root) {
       smallest = smaller_quota(smallest, smallest_quota(mounts, group));
     else if ((',' + controllers + ',').find(",cpu,") != std::string::npos)
       for (const auto& name : {controllers, std::string("cpu")})
-        smallest = smaller_quota(smallest, smallest_quota(mounts + '/' + name, group));
+        smallest =
+            smaller_quota(smallest, smallest_quota(fmt::format("{}/{}", mounts, name), group));
   }
   return smallest;
 }
@@ -173,7 +175,7 @@ std::vector<unsigned> detail::cpus_in_list(std::string_view list) {
 }
 
 static std::vector<unsigned> cpus_of_node(unsigned node) {
-  std::ifstream file("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist");
+  std::ifstream file(fmt::format("/sys/devices/system/node/node{}/cpulist", node));
   std::string list;
   if (!std::getline(file, list))
     throw error(errc::invalid_argument, "make a thread pool",
@@ -181,7 +183,7 @@ static std::vector<unsigned> cpus_of_node(unsigned node) {
   auto cpus = detail::cpus_in_list(list);
   if (cpus.empty())  // it is memory alone
     throw error(errc::invalid_argument, "make a thread pool",
-                "NUMA node " + std::to_string(node) + " has no CPUs");
+                fmt::format("NUMA node {} has no CPUs", node));
   return cpus;
 }
 

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/utsname.h>
@@ -99,7 +100,7 @@ void uring::enter_thread() {
 std::string uring::describe() const {
   utsname kernel{};
   uname(&kernel);
-  return std::string("io_uring (Linux ") + kernel.release + ", " + mode_ + ")";
+  return fmt::format("io_uring (Linux {}, {})", kernel.release, mode_);
 }
 
 void uring::close(int fd) noexcept {

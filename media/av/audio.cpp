@@ -25,6 +25,8 @@
 #include <stop_token>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 struct decode_audio::texts {
@@ -128,8 +130,7 @@ static void require_samples(const sample_sink& sink) {
 [[noreturn]] static void refuse_length(const std::string& doing, std::int64_t samples,
                                        std::string_view relation, std::int64_t wanted) {
   throw error(errc::invalid_data, doing,
-              "it has " + std::to_string(samples) + " samples, " + std::string(relation) + " " +
-                  std::to_string(wanted));
+              fmt::format("it has {} samples, {} {}", samples, relation, wanted));
 }
 
 template <class Source>

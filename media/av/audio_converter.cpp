@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/frame.h>
 }
@@ -21,9 +23,9 @@ channel_layout wanted_channels(int channels, std::string_view layout, std::strin
     throw error(errc::invalid_argument, doing,
                 "FFmpeg has no channel layout \"" + std::string(layout) + "\"");
   if (channels > 0 && channels != named.channels())
-    throw error(errc::invalid_argument, doing,
-                "channels is " + std::to_string(channels) + ", and channel_layout has " +
-                    std::to_string(named.channels()));
+    throw error(
+        errc::invalid_argument, doing,
+        fmt::format("channels is {}, and channel_layout has {}", channels, named.channels()));
   return named;
 }
 
@@ -59,9 +61,9 @@ void audio_converter::begin(const sample_layout& from, sample_sink& to) {
            .channels = channels_.channels() > 0 ? channels_ : from.channels};
     if (to.channels() == 0) to.set_channels(to_.channels.channels());
     if (to.channels() != to_.channels.channels())
-      throw error(errc::invalid_data, to.doing(),
-                  "it has " + std::to_string(to_.channels.channels()) + " channels instead of " +
-                      std::to_string(to.channels()));
+      throw error(
+          errc::invalid_data, to.doing(),
+          fmt::format("it has {} channels instead of {}", to_.channels.channels(), to.channels()));
   }
   swr_.emplace(pooled_swr::acquire(from_, to_, to.doing()));
 }

@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 static std::span<const AVSampleFormat> sample_formats(const AVCodec& encoder) noexcept {
@@ -51,9 +53,8 @@ static void check_sample_rate(const AVCodec& encoder, int rate, std::string_view
     if (*list == rate) return;
     known.append(" ").append(std::to_string(*list));
   }
-  throw error(
-      errc::invalid_argument, doing,
-      "the encoder does not have the sample rate " + std::to_string(rate) + ", but:" + known);
+  throw error(errc::invalid_argument, doing,
+              fmt::format("the encoder does not have the sample rate {}, but:{}", rate, known));
 }
 
 static void set_layout(AVCodecContext& context, const audio_encode_options& options,
@@ -67,7 +68,7 @@ static void set_layout(AVCodecContext& context, const audio_encode_options& opti
   const int result = av_channel_layout_from_string(&context.ch_layout, text.c_str());
   if (result < 0 || context.ch_layout.nb_channels != options.channels)
     throw error(errc::invalid_argument, doing,
-                text + " is no layout of " + std::to_string(options.channels) + " channels");
+                fmt::format("{} is no layout of {} channels", text, options.channels));
 }
 
 static av_codec_context new_audio_context(const audio_encode_options& options,
@@ -101,10 +102,8 @@ class audio_encoder::state {
     const auto& given = next.get().ch_layout;
     if (next.sample_rate() != codec.sample_rate() || next.channels() != codec.channels())
       throw error(errc::invalid_argument, doing,
-                  "the frame has " + std::to_string(next.channels()) + " channels of " +
-                      std::to_string(next.sample_rate()) + " Hz, not " +
-                      std::to_string(codec.channels()) + " of " +
-                      std::to_string(codec.sample_rate()));
+                  fmt::format("the frame has {} channels of {} Hz, not {} of {}", next.channels(),
+                              next.sample_rate(), codec.channels(), codec.sample_rate()));
     if (given.order != AV_CHANNEL_ORDER_UNSPEC && av_channel_layout_compare(&given, &layout) != 0)
       throw error(errc::invalid_argument, doing, "the channels of the frame have another layout");
   }
@@ -118,9 +117,8 @@ class audio_encoder::state {
     if (!end) end = taken = stated;
     if (std::abs(stated - *end) <= (next.time_base() * rate).ceil()) return;
     throw error(errc::invalid_argument, doing,
-                "the frame at " + to_string(*time) +
-                    " s does not follow the one before, which ends at " +
-                    to_string(rational(*end) / rate) + " s");
+                fmt::format("the frame at {} s does not follow the one before, which ends at {} s",
+                            to_string(*time), to_string(rational(*end) / rate)));
   }
 
   void send_waiting(bool last) {
@@ -186,10 +184,9 @@ void audio_encoder::send(const tensor& samples) {
   if (!good) {
     const auto channels = std::to_string(stream().channels());
     throw error(errc::invalid_argument, state_->doing,
-                "samples are f32 or i16 " +
-                    (planar ? "[" + channels + ", samples]" : "[samples, " + channels + "]") +
-                    " in host memory, not " + std::string(name(samples.type())) + " " +
-                    to_string(samples.shape()));
+                fmt::format("samples are f32 or i16 {} in host memory, not {} {}",
+                            planar ? "[" + channels + ", samples]" : "[samples, " + channels + "]",
+                            name(samples.type()), to_string(samples.shape())));
   }
   const auto turned = by_sample(samples, state_->tensor_layout);
   check_samples(turned, state_->largest(), state_->doing);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 bool crops(const audio_options& options) noexcept {
@@ -80,8 +82,7 @@ time_window audio_window_of(const audio_options& options, const stream_info& str
 void require_audio(const stream_info& stream, std::string_view doing) {
   if (stream.kind() == stream_kind::audio) return;
   throw error(errc::invalid_argument, doing,
-              "its stream " + std::to_string(stream.index()) + " is " +
-                  std::string(name(stream.kind())) + ", not audio");
+              fmt::format("its stream {} is {}, not audio", stream.index(), name(stream.kind())));
 }
 
 }  // namespace lade::media

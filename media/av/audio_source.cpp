@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // Packets of one stream to samples in a sink. `window` and `origin` as window_cutter has them.
@@ -64,9 +66,10 @@ class audio_decoding {
   void check_rate(const frame& next) {
     const int rate = std::exchange(rate_, next.sample_rate());
     if (rate == 0 || rate == rate_) return;
-    throw error(errc::unsupported, to_.doing(),
-                "its sample rate changes from " + std::to_string(rate) + " to " +
-                    std::to_string(rate_) + ", so that it has no windows behind that");
+    throw error(
+        errc::unsupported, to_.doing(),
+        fmt::format("its sample rate changes from {} to {}, so that it has no windows behind that",
+                    rate, rate_));
   }
 
   decoder by_;

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 std::size_t memory_input::read(std::span<std::byte> into, std::uint64_t offset) {
@@ -22,8 +24,7 @@ std::size_t blocking_input::read(std::span<std::byte> into, std::uint64_t offset
   const auto count = wait_on_reactor(*context_, from_->read_at(into, offset));
   if (count > into.size())
     throw error(errc::invalid_data, "read " + from_->name(),
-                "its reader returned " + std::to_string(count) + " of " +
-                    std::to_string(into.size()) + " bytes");
+                fmt::format("its reader returned {} of {} bytes", count, into.size()));
   bytes_read_ += count;
   return count;
 }

@@ -17,6 +17,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 static constexpr std::string_view making_clips = "make decode_clip";
@@ -186,9 +188,8 @@ class clip_frames {
     const auto all = static_cast<std::size_t>(how_.frames);
     if (how_.end == clip_end::shorten) return;
     if (inside < all && how_.end == clip_end::refuse)
-      throw error(
-          errc::invalid_data, "sample a clip of " + of_.stream().name(),
-          "it ends after " + std::to_string(inside) + " of " + std::to_string(all) + " frames");
+      throw error(errc::invalid_data, "sample a clip of " + of_.stream().name(),
+                  fmt::format("it ends after {} of {} frames", inside, all));
     for (auto i = inside; i < all; ++i)
       numbers.push_back(how_.end == clip_end::loop ? numbers[i % inside] : of_.size() - 1);
   }

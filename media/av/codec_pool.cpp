@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // Idle contexts, the one that was used last at the end.
@@ -155,7 +157,7 @@ static void check_decodable(const AVCodecParameters& of, std::string_view doing)
     throw error(errc::unsupported, doing, "only video and audio are decoded");
   if (of.video_delay < 0 || of.video_delay > most_reordered_pictures)
     throw error(errc::invalid_data, doing,
-                "it states to reorder " + std::to_string(of.video_delay) + " pictures");
+                fmt::format("it states to reorder {} pictures", of.video_delay));
 }
 
 static av_codec_context new_context(const AVCodecParameters& parameters,

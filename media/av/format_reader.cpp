@@ -12,6 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/mem.h>
 }
@@ -248,8 +250,7 @@ void format_reader::report_missing(const std::string& what) {
 // An input that ends before its size says so for each read there: counted once.
 void format_reader::check_input_end() {
   if (position_ >= input_->size() || input_ended_early_) return;
-  report_missing("its reader ends after " + std::to_string(position_) + " of " +
-                 std::to_string(input_->size()) + " bytes");
+  report_missing(fmt::format("its reader ends after {} of {} bytes", position_, input_->size()));
   input_ended_early_ = true;
 }
 
@@ -272,8 +273,7 @@ std::string format_reader::missing_samples() const {
             end, static_cast<std::uint64_t>(entry->pos) + static_cast<std::uint64_t>(entry->size));
     }
   if (end <= input_->size()) return {};
-  return "its tables list samples up to byte " + std::to_string(end) + " of " +
-         std::to_string(input_->size());
+  return fmt::format("its tables list samples up to byte {} of {}", end, input_->size());
 }
 
 // A FLAC file states its number of samples (RFC 9639, 8.2).
@@ -281,14 +281,14 @@ void format_reader::check_last_packet() {
   if (std::string_view(context_->iformat->name) != "flac" || context_->nb_streams != 1) return;
   const auto samples = context_->streams[0]->duration;
   if (samples != AV_NOPTS_VALUE && last_end_ < samples)
-    report_missing("its samples end at " + std::to_string(last_end_) + " of the " +
-                   std::to_string(samples) + " that its header states");
+    report_missing(
+        fmt::format("its samples end at {} of the {} that its header states", last_end_, samples));
 }
 
 const stream_info& format_reader::stream(int index) const {
   if (index >= 0 && static_cast<std::size_t>(index) < streams_.size())
     return streams_[static_cast<std::size_t>(index)];
-  throw error(errc::invalid_argument, doing("read stream " + std::to_string(index) + " of"),
+  throw error(errc::invalid_argument, doing(fmt::format("read stream {} of", index)),
               "it has " + std::to_string(streams_.size()));
 }
 
@@ -339,9 +339,8 @@ void format_reader::count(const AVPacket& next) {
   const bool large = packet_bytes_ > compressed && (packet_bytes_ - compressed) / 4 > file_bytes;
   if (many || large)
     throw error(errc::limit_exceeded, doing("read"),
-                "it has " + std::to_string(packet_count_) + " packets of " +
-                    std::to_string(packet_bytes_) + " bytes in a file of " +
-                    std::to_string(file_bytes));
+                fmt::format("it has {} packets of {} bytes in a file of {}", packet_count_,
+                            packet_bytes_, file_bytes));
 }
 
 // FFmpeg reads samples of CAF by the same number, and flags a packet that has fewer of them.
@@ -430,7 +429,8 @@ bool format_reader::report_step_back(int stream, const step_back& where) {
   const auto seconds = [&](std::int64_t time) {
     return std::to_string(static_cast<double>(time) * of.time_base().to_double());
   };
-  auto text = "its times go back from " + seconds(where.from) + " s to " + seconds(where.to) + " s";
+  auto text =
+      fmt::format("its times go back from {} s to {} s", seconds(where.from), seconds(where.to));
   if (where.position >= 0) text += " at byte " + std::to_string(where.position);
   if (damage_ == damage_policy::refuse)
     throw error(errc::invalid_data, "read a window of " + of.name(), text);

@@ -11,6 +11,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/bsf.h>
 #include <libavutil/display.h>
@@ -111,7 +113,7 @@ void format_writer::require_adding(std::string_view what) const {
 format_writer::track& format_writer::track_of(int stream) {
   if (stream >= 0 && static_cast<std::size_t>(stream) < tracks_.size())
     return tracks_[static_cast<std::size_t>(stream)];
-  throw error(errc::invalid_argument, doing("write stream " + std::to_string(stream) + " of"),
+  throw error(errc::invalid_argument, doing(fmt::format("write stream {} of", stream)),
               "it has " + std::to_string(tracks_.size()));
 }
 
@@ -122,8 +124,8 @@ static void check_pixel_format(const AVOutputFormat& format, const stream_info& 
   const bool stated = of.codec_id == AV_CODEC_ID_VP8 || of.codec_id == AV_CODEC_ID_VP9;
   if (stated && is_of_mov_family(format) && of.format == AV_PIX_FMT_NONE)
     throw error(errc::unsupported, doing,
-                std::string(format.name) + " files state the pixel format of " +
-                    std::string(stream.codec()) + ", which " + stream.name() + " does not");
+                fmt::format("{} files state the pixel format of {}, which {} does not", format.name,
+                            stream.codec(), stream.name()));
 }
 
 // FFmpeg's texts end at the first NUL.
@@ -261,9 +263,9 @@ std::string format_writer::codecs() const {
 void format_writer::refuse_unreadable(const av_messages& said) const {
   const auto fault = says_unreadable(said);
   if (!fault.empty())
-    throw error(errc::unsupported, doing("write"),
-                std::string(context_->oformat->name) + " files do not hold " + codecs() + ": " +
-                    std::string(fault));
+    throw error(
+        errc::unsupported, doing("write"),
+        fmt::format("{} files do not hold {}: {}", context_->oformat->name, codecs(), fault));
 }
 
 // What FFmpeg's muxer refuses before the first packet are streams that it does not hold.
@@ -276,8 +278,8 @@ void format_writer::begin_file() {
   refuse_unreadable(said);
   if (result < 0)
     throw error(errc::unsupported, doing("write"),
-                "FFmpeg begins no " + std::string(context_->oformat->name) + " files of " +
-                    codecs() + ": " + av_category().message(result) + said.addition());
+                fmt::format("FFmpeg begins no {} files of {}: {}{}", context_->oformat->name,
+                            codecs(), av_category().message(result), said.addition()));
 }
 
 void format_writer::begin() {
@@ -321,7 +323,7 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   auto& of = track_of(stream);
   const auto from = av_rational_of(of.source.time_base());
   const auto to = context_->streams[stream]->time_base;
-  const auto text = doing("write stream " + std::to_string(stream) + " of");
+  const auto text = doing(fmt::format("write stream {} of", stream));
   next.pts = rescaled(next.pts, from, to, text);
   next.dts = rescaled(next.dts, from, to, text);
   next.duration = rescaled(next.duration, from, to, text);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
@@ -174,7 +176,7 @@ static element_type element_of_samples(AVSampleFormat format) noexcept {
 
 tensor frame::plane(int i) const {
   if (i < 0 || i >= planes())
-    throw error(errc::invalid_argument, "view plane " + std::to_string(i) + " of a frame",
+    throw error(errc::invalid_argument, fmt::format("view plane {} of a frame", i),
                 "it has " + std::to_string(planes()));
   if (kind() == stream_kind::video) return video_plane(*this, frame_, i);
   const auto type = element_of_samples(samples_of(*frame_));
@@ -193,8 +195,7 @@ static av_frame share_frame(const AVFrame& from) {
 frame frame::slice(int first, int count) const {
   if (kind() != stream_kind::audio || first < 0 || count < 0 || first > samples() - count)
     throw error(
-        errc::invalid_argument,
-        "slice " + std::to_string(count) + " samples at " + std::to_string(first) + " of a frame",
+        errc::invalid_argument, fmt::format("slice {} samples at {} of a frame", count, first),
         kind() == stream_kind::audio ? "it has " + std::to_string(samples()) : "it is a picture");
   auto part = share_frame(*frame_);
   const int sample_bytes = av_get_bytes_per_sample(samples_of(*frame_));

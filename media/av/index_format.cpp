@@ -26,6 +26,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade::media {
@@ -97,8 +98,7 @@ packet_index packet_index::parse(const buffer& bytes, std::string_view name) {
 // Another for each call, of this process, of others, and of other machines.
 static std::string name_of_partial(const std::string& path) {
   static std::atomic<unsigned> count = 0;
-  return path + ".partial-" + std::to_string(std::random_device()()) + "-" +
-         std::to_string(getpid()) + "-" + std::to_string(++count);
+  return fmt::format("{}.partial-{}-{}-{}", path, std::random_device()(), getpid(), ++count);
 }
 
 void save_index(const packet_index& index, const std::string& path) {

@@ -9,13 +9,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 extern "C" {
 #include <libavformat/avformat.h>
@@ -68,9 +69,7 @@ std::string path_of_kept_index(const byte_reader& of, const video_options& optio
     key += each + '\0';
   crc64nvme sum;
   sum.update(std::as_bytes(std::span(key)));
-  char name[17];
-  std::snprintf(name, sizeof name, "%016llx", static_cast<unsigned long long>(sum.value()));
-  return std::string(directory + '/' + name).append(index_suffix);
+  return fmt::format("{}/{:016x}{}", directory, sum.value(), index_suffix);
 }
 
 task<std::optional<packet_index>> load_kept_index(std::string path) {

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 struct log_mel::plan {
@@ -78,8 +80,8 @@ static std::span<const float> mono_samples(const tensor& waveform, const log_mel
   const std::span samples(waveform.data<float>(), waveform.spec().elements());
   if (samples.size() <= static_cast<std::size_t>(options.n_fft) / 2)
     throw error(errc::invalid_argument, doing,
-                "it has " + std::to_string(samples.size()) + " samples; more than n_fft / 2 = " +
-                    std::to_string(options.n_fft / 2) + " are needed");
+                fmt::format("it has {} samples; more than n_fft / 2 = {} are needed",
+                            samples.size(), options.n_fft / 2));
   return samples;
 }
 

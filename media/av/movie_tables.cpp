@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 void held_bytes::read(byte_input& from, std::uint64_t offset, std::uint64_t bytes) {
@@ -277,7 +279,7 @@ class edit_ranges {
   }
 
   std::uint64_t count(const movie_edit& edit) const {
-    const double begin = double(edit.media_time);
+    const auto begin = double(edit.media_time);
     const double end = begin + double(edit.duration) * scale_;
     const auto first = sample_at(begin - largest_offset_);
     const auto last = sample_at(end - least_offset_);
@@ -331,9 +333,9 @@ static void check_entries(std::uint64_t entries, std::uint64_t file_bytes,
                           const std::string& doing) {
   const auto most = (1 << 16) + file_bytes / 8;
   if (entries > most)
-    throw error(errc::limit_exceeded, doing,
-                "its tables list " + std::to_string(entries) + " samples in a file of " +
-                    std::to_string(file_bytes) + " bytes");
+    throw error(
+        errc::limit_exceeded, doing,
+        fmt::format("its tables list {} samples in a file of {} bytes", entries, file_bytes));
 }
 
 movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t file_bytes,
@@ -347,8 +349,7 @@ movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t f
     const auto count = count_edits(each);
     if (count > most_edits)
       throw error(errc::limit_exceeded, doing,
-                  "an edit list has " + std::to_string(count) + " edits; at most " +
-                      std::to_string(most_edits) + " are read");
+                  fmt::format("an edit list has {} edits; at most {} are read", count, most_edits));
     const auto edits = edits_with_media(each);
     if (edits.size() > 1) tables.edited.push_back(each.id);
     entries = add_capped(entries, count_entries(each, edits, boxes.time_scale));

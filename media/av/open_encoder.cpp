@@ -12,6 +12,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/dict.h>
 }
@@ -159,8 +161,7 @@ void open_encoder::require_all_frames() const {
       joins_frames(context_->codec->name))
     return;
   throw error(errc::failed, doing_,
-              "the encoder made " + std::to_string(taken_) + " packets of " +
-                  std::to_string(sent_) + " frames");
+              fmt::format("the encoder made {} packets of {} frames", taken_, sent_));
 }
 
 // Until FFmpeg 6.0, encoders of video leave durations out.

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/avcodec.h>
 }
@@ -65,8 +67,7 @@ std::size_t packets::memory_bytes() const noexcept {
 
 packets packets::slice(std::size_t first, std::size_t count) const {
   if (first > size() || count > size() - first)
-    throw error(errc::invalid_argument,
-                "slice " + std::to_string(count) + " packets at " + std::to_string(first),
+    throw error(errc::invalid_argument, fmt::format("slice {} packets at {}", count, first),
                 "there are " + std::to_string(size()));
   packets part = *this;
   const auto begin = all_.begin() + static_cast<std::ptrdiff_t>(first);

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/bsf.h>
 }
@@ -49,8 +51,7 @@ static stream_info filtered_stream(const stream_info& from, const AVBSFContext& 
 }
 
 packets filter_packets(const packets& from, std::string_view filters) {
-  const auto doing =
-      "filter packets of " + from.stream().name() + " by \"" + std::string(filters) + "\"";
+  const auto doing = fmt::format(R"(filter packets of {} by "{}")", from.stream().name(), filters);
   const auto by = open_filters(from, filters, doing);
   const av_messages said;
   std::vector<packet> all;

@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/avcodec.h>
 }
@@ -33,8 +35,7 @@ struct packet_index::state {
   const indexed_frame& frame(std::int64_t number) const {
     if (number >= 0 && static_cast<std::size_t>(number) < frames.size())
       return frames[static_cast<std::size_t>(number)];
-    throw error(errc::invalid_argument,
-                "find frame " + std::to_string(number) + " of " + stream.name(),
+    throw error(errc::invalid_argument, fmt::format("find frame {} of {}", number, stream.name()),
                 "it has " + std::to_string(frames.size()));
   }
 };

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
@@ -15,7 +17,7 @@ extern "C" {
 namespace lade::media {
 
 static std::string size_text(std::int64_t width, std::int64_t height) {
-  return std::to_string(width) + " x " + std::to_string(height);
+  return fmt::format("{} x {}", width, height);
 }
 
 static bool has_alpha(AVPixelFormat format) noexcept {
@@ -90,11 +92,10 @@ static void check_picture(const tensor& picture, image_layout layout, std::strin
                     has_whole_rows(picture, layout) && picture.where().is_host_accessible();
   if (!good)
     throw error(errc::invalid_argument, doing,
-                std::string("pictures are u8 ") +
-                    (layout == image_layout::hwc ? "[height, width, 1, 3 or 4]"
-                                                 : "[1, 3 or 4, height, width]") +
-                    " in host memory, not " + std::string(name(picture.type())) + " " +
-                    to_string(picture.shape()));
+                fmt::format("pictures are u8 {} in host memory, not {} {}",
+                            layout == image_layout::hwc ? "[height, width, 1, 3 or 4]"
+                                                        : "[1, 3 or 4, height, width]",
+                            name(picture.type()), to_string(picture.shape())));
 }
 
 // Rows of a checked tensor; FFmpeg's planes of RGB are green, blue, red, alpha.

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 dimensions audio_shape(audio_layout layout, std::int64_t channels, std::int64_t samples) {
@@ -29,7 +31,7 @@ sample_sink::sample_sink(const tensor& slot, audio_layout layout, std::string do
 
 void sample_sink::set_channels(int channels) {
   if (channels < 1 || channels > most_channels)
-    throw error(errc::unsupported, doing_, "it has " + std::to_string(channels) + " channels");
+    throw error(errc::unsupported, doing_, fmt::format("it has {} channels", channels));
   channels_ = channels;
 }
 
@@ -56,7 +58,7 @@ sample_sink::place sample_sink::reserve(std::int64_t wanted) {
   if (!fixed_ && wanted > capacity_ - samples_) {
     if (wanted > most_ - samples_)
       throw error(errc::limit_exceeded, doing_,
-                  "it has more than " + std::to_string(most_) + " samples (max_samples)");
+                  fmt::format("it has more than {} samples (max_samples)", most_));
     const auto least = samples_ + wanted;
     grow(std::min(most_, std::max(least, capacity_ == 0 ? expected_ : 2 * capacity_)));
   }

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/audio_fifo.h>
 }
@@ -36,9 +38,8 @@ static void check_channel(const Float* samples, std::int64_t count, std::int64_t
   for (std::int64_t i = 0; !good && i < count; ++i)
     if (const auto value = samples[i * stride]; !(std::abs(value) <= most))
       throw error(errc::invalid_argument, doing,
-                  "sample " + std::to_string(i) + " of channel " + std::to_string(channel) +
-                      " is " + std::to_string(value) + ", beyond " +
-                      std::to_string(static_cast<int>(most)));
+                  fmt::format("sample {} of channel {} is {:f}, beyond {}", i, channel, value,
+                              static_cast<int>(most)));
 }
 
 void check_samples(const tensor& samples, float most, std::string_view doing) {

@@ -7,6 +7,8 @@
 #include <array>
 #include <string_view>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/pixdesc.h>
 }
@@ -191,8 +193,8 @@ void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters&
                          bool stated) {
     if (same || rule.in_stream || stated) return;
     throw error(errc::unsupported, doing,
-                std::string("neither ") + format.name + " files nor the encoder " + encoder +
-                    " state the colour." + field + " " + value);
+                fmt::format("neither {} files nor the encoder {} state the colour.{} {}",
+                            format.name, encoder, field, value));
   };
   check(is_same_matrix(of.color_space, usual_matrix(pixels, of.width, of.height)), "matrix",
         av_color_space_name(of.color_space), rules.matrix, states.matrix);

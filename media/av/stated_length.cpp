@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // The beginning of something in a file.
@@ -253,8 +255,7 @@ std::string missing_end_of(byte_input& file) {
     return "it ends before the last page of its stream";
   const auto stated = stated_file_bytes(file, start);
   if (!stated || *stated <= file.size()) return {};
-  return "it has " + std::to_string(file.size()) + " of the " + std::to_string(*stated) +
-         " bytes that its header states";
+  return fmt::format("it has {} of the {} bytes that its header states", file.size(), *stated);
 }
 
 }  // namespace lade::media

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/display.h>
 }
@@ -150,7 +152,7 @@ stream_info stream_info::of_frames(std::string name, stream_kind kind, rational 
 
 std::string stream_info::name() const {
   if (fields_->parameters->codec_id == AV_CODEC_ID_NONE) return fields_->file;
-  return fields_->file + ", stream " + std::to_string(index()) + " (" + std::string(codec()) + ")";
+  return fmt::format("{}, stream {} ({})", fields_->file, index(), codec());
 }
 
 int stream_info::index() const noexcept { return fields_->index; }

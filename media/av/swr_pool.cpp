@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/log.h>
 }
@@ -58,8 +60,8 @@ static void require_rates(int from, int to, std::string_view doing) {
   constexpr std::int64_t most = 256;
   if (from > 0 && to > 0 && from <= most * to && to <= most * from) return;
   throw error(errc::limit_exceeded, doing,
-              "from " + std::to_string(from) + " to " + std::to_string(to) +
-                  " samples per second; rates may differ by a factor of 256");
+              fmt::format("from {} to {} samples per second; rates may differ by a factor of 256",
+                          from, to));
 }
 
 static std::string name_of_layout(const channel_layout& of) {

@@ -21,6 +21,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/avcodec.h>
 }
@@ -34,7 +36,7 @@ struct video::state {
   std::shared_ptr<const byte_counter> from;  // null if it was opened in memory
   std::map<std::size_t, buffer> fetched;     // packets by number
 
-  bool by_ranges() const noexcept { return from && file.size() == 0; }
+  bool by_ranges() const noexcept { return from && file.empty(); }
   bool has_packet(std::size_t i) const {
     return i < scanned.index.packets().size() && (!by_ranges() || fetched.contains(i));
   }
@@ -43,7 +45,7 @@ struct video::state {
 };
 
 buffer video::state::bytes_of(std::size_t i) const {
-  const auto doing = [&] { return "read packet " + std::to_string(i) + " of " + name; };
+  const auto doing = [&] { return fmt::format("read packet {} of {}", i, name); };
   const auto& entry = scanned.index.packets()[i];
   if (by_ranges()) {
     const auto found = fetched.find(i);
@@ -83,7 +85,7 @@ static void require_index_of(const packet_index& index, std::uint64_t file_bytes
                              const std::string& name) {
   if (index.file_bytes() == 0 || index.file_bytes() == file_bytes) return;
   throw error(errc::changed, "open " + name,
-              "its index is of a file of " + std::to_string(index.file_bytes()) + " bytes");
+              fmt::format("its index is of a file of {} bytes", index.file_bytes()));
 }
 
 video::video(buffer file, std::string name, packet_index index, const demux_options& demuxing) {
@@ -230,7 +232,7 @@ std::uint64_t video::damaged() const noexcept { return state_->scanned.damaged; 
 bool video::has_packet(std::size_t number) const { return state_->has_packet(number); }
 packet video::packet_at(std::size_t number) const {
   if (number < index().packets().size()) return state_->packet_at(number);
-  throw error(errc::invalid_argument, "read packet " + std::to_string(number) + " of " + name(),
+  throw error(errc::invalid_argument, fmt::format("read packet {} of {}", number, name()),
               "there is no such packet");
 }
 std::uint64_t video::bytes_read() const noexcept {
@@ -272,15 +274,15 @@ class range_decoder {
   // Options of the decoder that leave out frames would number the others anew.
   [[noreturn]] void refuse_other(std::int64_t number) const {
     throw error(errc::invalid_data,
-                "decode frame " + std::to_string(number) + " of " + index_.stream().name(),
+                fmt::format("decode frame {} of {}", number, index_.stream().name()),
                 "the decoder returns other frames than when the video was indexed");
   }
 
   [[noreturn]] void refuse_missing() const {
     const auto number = range_.frames[next_];
     throw error(errc::invalid_data,
-                "decode frame " + std::to_string(number) + " of " + index_.stream().name() +
-                    " at " + std::to_string(index_.time(number).to_double()) + " s",
+                fmt::format("decode frame {} of {} at {:f} s", number, index_.stream().name(),
+                            index_.time(number).to_double()),
                 "the decoder does not return it");
   }
 
@@ -367,8 +369,8 @@ std::vector<frame> video::frames_at(std::span<const rational> times, const decod
     if (!number)
       throw error(errc::invalid_argument,
                   "find the frame at " + to_string(time) + " s of " + name(),
-                  "it is shown from " + to_string(index().time(0)) + " to " +
-                      to_string(index().end()) + " s");
+                  fmt::format("it is shown from {} to {} s", to_string(index().time(0)),
+                              to_string(index().end())));
     numbers.push_back(*number);
   }
   return frames(numbers, options, counted);

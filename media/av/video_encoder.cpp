@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/pixdesc.h>
 }
@@ -59,7 +61,7 @@ static group_limits group_limits_of(const AVCodecContext& context) noexcept {
 }
 
 static std::string limits_text(int least, int most) {
-  return " must be " + std::to_string(least) + " to " + std::to_string(most);
+  return fmt::format(" must be {} to {}", least, most);
 }
 
 static void set_gop(AVCodecContext& context, int gop, const group_limits& limits,

@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/pixdesc.h>
 }
@@ -128,17 +130,17 @@ static T chosen_colour(const colour_field<T>& field, std::string_view name, T us
   if (!given) return static_cast<T>(rule.values.front());
   std::string names;
   for (const int each : rule.values) names.append(" ").append(field.name_of(static_cast<T>(each)));
-  throw error(errc::invalid_argument, doing,
-              std::string("the encoder does not state the colour.") + field.name + " " +
-                  std::string(name) + ", but:" + names);
+  throw error(
+      errc::invalid_argument, doing,
+      fmt::format("the encoder does not state the colour.{} {}, but:{}", field.name, name, names));
 }
 
 // RGB has no matrix, and is of the full range, as are formats that imply it.
 static void check_fit(const AVCodecContext& context, std::string_view doing) {
   const auto refuse = [&](const char* what, const char* name) {
     throw error(errc::invalid_argument, doing,
-                std::string("the colour ") + what + " " + name + " does not fit " +
-                    av_get_pix_fmt_name(context.pix_fmt));
+                fmt::format("the colour {} {} does not fit {}", what, name,
+                            av_get_pix_fmt_name(context.pix_fmt)));
   };
   const bool rgb = is_rgb(context.pix_fmt);
   if (rgb != (context.colorspace == AVCOL_SPC_RGB))
@@ -179,10 +181,11 @@ static void check_equal(const colour_field<T>& field, T of_frame, T of_stream,
   const char* name = field.name_of(of_frame);
   const bool stated = name != nullptr && is_given(name);
   if (!stated || is_same(of_frame, of_stream)) return;
-  throw error(errc::invalid_argument, doing,
-              std::string("the frame states the ") + field.name + " " + name + ", the stream " +
-                  field.name_of(of_stream) + ", and they are not converted: set colour." +
-                  field.name);
+  throw error(
+      errc::invalid_argument, doing,
+      fmt::format(
+          "the frame states the {} {}, the stream {}, and they are not converted: set colour.{}",
+          field.name, name, field.name_of(of_stream), field.name));
 }
 
 void check_colours_of_frame(const AVFrame& next, const AVCodecContext& encoder,

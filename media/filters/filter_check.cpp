@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/avstring.h>
 #include <libavutil/mem.h>
@@ -149,8 +151,8 @@ static void check_arguments(AVFilterGraph& scratch, const AVFilter& filter,
   if (result == AVERROR(ENOMEM)) throw std::bad_alloc();
   if (result < 0)
     throw error(errc::invalid_argument, doing,
-                "FFmpeg refuses the options \"" + arguments +
-                    "\": " + av_category().message(result) + said.addition());
+                fmt::format(R"(FFmpeg refuses the options "{}": {}{})", arguments,
+                            av_category().message(result), said.addition()));
 }
 
 void check_filters(std::string_view text) {
@@ -158,7 +160,7 @@ void check_filters(std::string_view text) {
   const av_messages said_at_end;  // lives longer than the graph, whose filters say when they end
   const av_filter_graph scratch(check_av(avfilter_graph_alloc()));
   for (const auto& use : filter_words(copy).take_all()) {
-    const auto doing = "make the filter " + use.name + " of \"" + copy + "\"";
+    const auto doing = fmt::format(R"(make the filter {} of "{}")", use.name, copy);
     check_arguments(*scratch, find_harmless_filter(use.name, doing), use.arguments, doing);
   }
 }

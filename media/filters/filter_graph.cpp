@@ -14,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavfilter/buffersink.h>
 #include <libavfilter/buffersrc.h>
@@ -115,11 +117,11 @@ class filter_graph::state {
     if (stop_requested()) throw error(errc::stopped, doing);
     if (next.kind() != input_ends[i].kind)
       throw error(errc::invalid_argument, doing,
-                  "input " + std::to_string(i) + " takes " + std::string(name(input_ends[i].kind)));
+                  fmt::format("input {} takes {}", i, name(input_ends[i].kind)));
     begin_again();
     auto& input = inputs[i];
     if (input.finished)
-      throw error(errc::invalid_argument, doing, "input " + std::to_string(i) + " has finished");
+      throw error(errc::invalid_argument, doing, fmt::format("input {} has finished", i));
     if (graph && !same_format(next, *input.format)) {
       drain();
       ++rebuilds;
@@ -138,8 +140,7 @@ class filter_graph::state {
 
   std::optional<frame> receive(std::size_t i) {
     if (i >= outputs.size())
-      throw error(errc::invalid_argument, doing,
-                  "it has " + std::to_string(outputs.size()) + " outputs");
+      throw error(errc::invalid_argument, doing, fmt::format("it has {} outputs", outputs.size()));
     if (outputs[i].ready.empty()) pull(i);
     if (outputs[i].ready.empty()) return std::nullopt;
     auto next = std::move(outputs[i].ready.front());
@@ -168,8 +169,7 @@ class filter_graph::state {
 
   void require_input(std::size_t i) const {
     if (i < inputs.size()) return;
-    throw error(errc::invalid_argument, doing,
-                "it has " + std::to_string(inputs.size()) + " inputs");
+    throw error(errc::invalid_argument, doing, fmt::format("it has {} inputs", inputs.size()));
   }
 
   bool all_finished() const {
@@ -248,9 +248,11 @@ class filter_graph::state {
     for (std::size_t i = 0; i < outputs.size(); ++i)
       for (std::size_t held = 0; pull(i); ++held)
         if (held == most_held_frames)
-          throw error(errc::limit_exceeded, doing,
-                      "the graph does not end: it has returned " + std::to_string(held) +
-                          " frames since the end of its input");
+          throw error(
+              errc::limit_exceeded, doing,
+              fmt::format(
+                  "the graph does not end: it has returned {} frames since the end of its input",
+                  held));
     graph.reset();
     for (auto& each : inputs) each.closed = false;
   }
@@ -342,7 +344,7 @@ std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view
     while (auto next = graph.receive()) {
       if (filtered.size() == most)
         throw error(errc::limit_exceeded, "filter with \"" + std::string(text) + "\"",
-                    "it returns more than " + std::to_string(most) + " frames");
+                    fmt::format("it returns more than {} frames", most));
       filtered.push_back(std::move(*next));
     }
   };

@@ -5,6 +5,8 @@
 #include <array>
 #include <limits>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 static void require_filter(bool condition, std::string_view filter, std::string_view why) {
@@ -27,7 +29,7 @@ static std::string filter_size(int width, int height, std::string_view filter) {
   constexpr int most = 1 << 15;
   require_filter(width >= 1 && width <= most && height >= 1 && height <= most, filter,
                  "width and height must be 1 to 32768");
-  return std::to_string(width) + ":" + std::to_string(height);
+  return fmt::format("{}:{}", width, height);
 }
 
 std::string filter_chain(std::initializer_list<std::string_view> filters) {
@@ -93,9 +95,9 @@ static int padded_length(int length) noexcept { return (length + 3) / 4 * 4; }
 // Expressions for the size of a picture that is fitted into another one, as the filter `scale` has
 // them: whole samples of chroma, since `pad` takes no others.
 static std::string fitted_size(const std::string& width, const std::string& height) {
-  const auto factor = "min(" + width + "/iw\\," + height + "/ih)";
+  const auto factor = fmt::format("min({}/iw\\,{}/ih)", width, height);
   const auto length = [&](const std::string& of, const std::string& chroma) {
-    return "ceil(max(1\\,round(" + of + "*" + factor + "))/" + chroma + ")*" + chroma;
+    return fmt::format("ceil(max(1\\,round({}*{}))/{})*{}", of, factor, chroma, chroma);
   };
   return length("iw", "hsub") + ":" + length("ih", "vsub");
 }
@@ -111,16 +113,15 @@ std::string scale_filter(const scale_options& options) {
   switch (options.fit) {
     case scale_fit::stretch: return "scale=" + size + flags;
     case scale_fit::pad:
-      return "scale=" + fitted_size(width, height) + flags + "," +
-             exact_pad(options.width, options.height,
-                       std::to_string(padded_length(options.width)) + ":" +
-                           std::to_string(padded_length(options.height)) + ":max(0\\,(" + width +
-                           "-iw)/2):max(0\\,(" + height + "-ih)/2)") +
-             ",setsar=1";
+      return fmt::format("scale={}{},{},setsar=1", fitted_size(width, height), flags,
+                         exact_pad(options.width, options.height,
+                                   fmt::format("{}:{}:max(0\\,({}-iw)/2):max(0\\,({}-ih)/2)",
+                                               padded_length(options.width),
+                                               padded_length(options.height), width, height)));
     case scale_fit::crop:
-      return "scale=" + size + flags + ":force_original_aspect_ratio=increase," +
-             exact_crop(size, "trunc((iw-ow)/2/hsub)*hsub", "trunc((ih-oh)/2/vsub)*vsub") +
-             ",setsar=1";
+      return fmt::format(
+          "scale={}{}:force_original_aspect_ratio=increase,{},setsar=1", size, flags,
+          exact_crop(size, "trunc((iw-ow)/2/hsub)*hsub", "trunc((ih-oh)/2/vsub)*vsub"));
   }
   require_filter(false, "scale", "fit is none of scale_fit");
   return {};
@@ -129,7 +130,7 @@ std::string scale_filter(const scale_options& options) {
 // Whether a length is one of whole samples of chroma. All are texts of expressions, also below.
 // `chroma`: how many columns or rows have one sample of chroma: "hsub".
 static std::string is_multiple(const std::string& length, const std::string& chroma) {
-  return "not(mod(" + length + "\\," + chroma + "))";
+  return fmt::format("not(mod({}\\,{}))", length, chroma);
 }
 
 // An expression for a length that FFmpeg refuses unless [at, at + length) is inside of `whole`, and
@@ -141,8 +142,8 @@ struct placed_length {
   std::string condition;
 
   std::string checked(int result) const {
-    const auto is_inside = "lte(" + at + "+" + length + "\\," + whole + ")";
-    return "if(" + is_inside + "*" + condition + "\\," + std::to_string(result) + "\\,-1)";
+    const auto is_inside = fmt::format("lte({}+{}\\,{})", at, length, whole);
+    return fmt::format("if({}*{}\\,{}\\,-1)", is_inside, condition, result);
   }
 };
 
@@ -177,8 +178,8 @@ std::string pad_filter(const picture_area& placed) {
                            .whole = std::to_string(placed.height),
                            .condition = is_multiple(y, "vsub") + "*" + is_multiple("ih", "vsub")};
   return exact_pad(placed.width, placed.height,
-                   across.checked(padded_length(placed.width)) + ":" +
-                       down.checked(padded_length(placed.height)) + ":" + x + ":" + y);
+                   fmt::format("{}:{}:{}:{}", across.checked(padded_length(placed.width)),
+                               down.checked(padded_length(placed.height)), x, y));
 }
 
 std::string pixel_format_filter(std::string_view format) {

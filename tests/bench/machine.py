@@ -18,7 +18,7 @@ PACKAGES = ("torch", "torchvision", "pillow", "nvidia-dali-cuda120", "tensorflow
             "eva-decord")  # fmt: skip
 # The libraries that lade calls, by the names that pkg-config knows them by.
 LIBRARIES = {"libjpeg-turbo": "libjpeg", "libtiff": "libtiff-4", "libwebp": "libwebp",
-             "libavif": "libavif", "zlib": "zlib", "liburing": "liburing",
+             "libavif": "libavif", "zlib": "zlib", "liburing": "liburing", "fmt": "fmt",
              "libdeflate": "libdeflate", "libcurl": "libcurl", "OpenSSL": "openssl"}  # fmt: skip
 
 

@@ -5,8 +5,10 @@
 set -eu
 libraries=$1 compiler=$2 source=$3 work=$4 version=$5
 rm -rf "$work"
-mkdir -p "$work/liburing" "$work/nothing"
-cp "$(pkg-config --variable=pcfiledir liburing)/liburing.pc" "$work/liburing"
+mkdir -p "$work/core" "$work/nothing"
+for package in liburing fmt; do
+  cp "$(pkg-config --variable=pcfiledir $package)/$package.pc" "$work/core"
+done
 
 # configure NAME SOURCE OPTIONS...: makes the build directory NAME.
 configure() {
@@ -36,8 +38,8 @@ refused module 'cannot build the module av, missing: the module media' \
 (
   unset PKG_CONFIG_PATH
   export PKG_CONFIG_LIBDIR="$work/nothing"
-  refused core 'cannot build the module core, missing: liburing'
-  export PKG_CONFIG_LIBDIR="$work/liburing"
+  refused core 'cannot build the module core, missing: liburing, fmt>=9.1'
+  export PKG_CONFIG_LIBDIR="$work/core"
   refused formats 'cannot build the module formats, missing: zlib, libzstd, libdeflate' \
     -D LADE_FORMATS=enabled
   configure auto "$source"

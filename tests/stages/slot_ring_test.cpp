@@ -106,7 +106,9 @@ struct parties {
     result.home = &home;
     return result;
   }
-  static task<> run_under(const context& at, task<> party) { co_await with_context(at, std::move(party)); }
+  static task<> run_under(const context& at, task<> party) {
+    co_await with_context(at, std::move(party));
+  }
 
   const context here_ = at(home);
   const context workers_context_ = at(workers_home);

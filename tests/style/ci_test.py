@@ -54,7 +54,8 @@ TURNS = {"0000": ["asan --suite core", "fallback: asan --suite core"],
          "0006": ["bench-programs", "bench cuda trainer --rounds 3", "fuzz"],
          "0007": ["test --suite slow", "fallback" + IO.replace("--", "--no-")],
          "0008": ["bare", *(f"without {module}" for module in OPTIONAL)],
-         "ffff": ["bench-programs", "bench cuda trainer --rounds 3", "fuzz"]}
+         "0009": ["tidy"],
+         "ffff": ["clang" + CORE.replace("--", "--no-") + " --no-suite slow"]}
 
 
 # What tests ask before they are skipped, and the commands under which the answer is no.

@@ -1,5 +1,5 @@
 # dev_test.py ROOT: which tests `./dev test` runs, and that it fails if there are none; how `./dev
-# fuzz` runs its targets. Meson only pretends to run and to build them.
+# fuzz` and `./dev tidy` run side by side. Meson only pretends to run and to build them.
 import os
 import pathlib
 import shutil
@@ -42,6 +42,13 @@ touch "$0.runs"
 until [ "$(ls build-fuzz/tests/fuzz/*.runs | wc -l)" -ge 2 ]; do sleep 0.01; done
 echo "output of $name"
 [ "$name" != "$FAILS" ]
+"""
+
+# Finds something in the file in $FAILS.
+TIDY = """#!/bin/sh
+echo "tidy $*" >>"$LOG"
+for file; do :; done
+[ "$file" != "$FAILS" ]
 """
 
 # Counts one case that has passed, and writes down of which command.
@@ -203,6 +210,30 @@ case "$*" in *query*) printf 'gpu-programs: phony\\n  input:\\n    tests/true_te
             self.assertEqual(sorted(calls), ["a", "b"])
             self.assertEqual(result.stderr.splitlines(),
                              [f"output of {fails}", f"dev: fuzz target {fails} has failed"])
+
+    def tidy(self, *arguments, fails=""):
+        """The result of `./dev tidy` and the files that clang-tidy has looked at."""
+        self.program("clang-tidy-19", TIDY)
+        (self.root / "log").unlink(missing_ok=True)
+        for path in "build.ninja", "liblade.a.p/lade-unity0.cpp", "liblade-av.a.p/lade-av-unity0.cpp":
+            (self.root / "build-tidy" / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / "build-tidy" / path).touch()
+        result = self.dev("tidy", *arguments, fails=fails)
+        lines = (self.root / "log").read_text().splitlines()
+        return result, sorted(line.split()[-1] for line in lines if line.startswith("tidy "))
+
+    def test_clang_tidy_looks_at_all_sources_of_the_library_or_at_some(self):
+        for arguments, files in ([], ["build-tidy/liblade-av.a.p/lade-av-unity0.cpp",
+                                      "build-tidy/liblade.a.p/lade-unity0.cpp"]), \
+                (["lib/json.cpp", "io/file.cpp"], ["io/file.cpp", "lib/json.cpp"]):
+            result, seen = self.tidy(*arguments)
+            self.assertEqual((result.returncode, seen), (0, files), result.stderr)
+
+    def test_a_finding_of_clang_tidy_in_any_file_is_a_failure(self):
+        for fails in "lib/json.cpp", "io/file.cpp":
+            result, seen = self.tidy("lib/json.cpp", "io/file.cpp", fails=fails)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertEqual(len(seen), 2)
 
     def test_lists_and_debuggers_write_no_report(self):
         for option in "--list", "--gdb":

@@ -28,13 +28,13 @@ struct cache_statistics {
 
 // Returns "12 hits (1.2 MB), 3 misses (0.3 MB fetched), 1.5 of 10.0 GB used", followed by the other
 // counts that are not 0.
-std::string to_string(const cache_statistics& statistics);
+std::string to_string(const cache_statistics& of);
 
 // Adds the statistics as metrics of Prometheus, lade_cache_.... `labels` distinguish caches.
 // `server` is a metrics_server:
 //
 //   auto shown = server.add(
 //       [cache](lade::metrics& all) { add(all, cache->stats(), {{"cache", "train"}}); });
-void add(metrics& into, const cache_statistics& statistics, const metric_labels& labels = {});
+void add(metrics& into, const cache_statistics& of, const metric_labels& labels = {});
 
 }  // namespace lade::io

@@ -79,10 +79,10 @@ struct picture {
 // Returns the width of a picture in square pixels if its height is kept; at least 1.
 int shown_width(int width, double pixel_aspect) noexcept;
 
-// Throws error(invalid_argument) naming a member of `how` that is invalid for every picture.
+// Throws error(invalid_argument) naming a member of `options` that is invalid for every picture.
 // `doing`: the operation that the error names, such as "make decode_clip". `max_pixels` is not used
 // by pictures.
-void check_picture_options(const image_options& how, std::string_view doing);
+void check_picture_options(const image_options& options, std::string_view doing);
 
 // Writes a picture into `out`, as decode_image writes an image.
 //

@@ -8,9 +8,6 @@
 
 namespace lade::detail {
 
-// Up to 16 digits.
-std::string hexadecimal(std::uint64_t number);
-
 // Depends on all names and on their order. The same in every process.
 class name_digest {
  public:

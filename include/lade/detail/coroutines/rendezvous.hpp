@@ -11,7 +11,7 @@ namespace lade::detail {
 // thread may be another. The thread pointer is what every access to a thread_local reads first.
 #if defined(__x86_64__)
 inline const void* this_thread() noexcept {
-  const void* thread;
+  const void* thread = nullptr;
   asm volatile("mov %%fs:0, %0" : "=r"(thread));
   return thread;
 }

@@ -15,9 +15,7 @@
 #include <variant>
 #include <vector>
 
-namespace lade {
-
-namespace detail {
+namespace lade::detail {
 
 // "keep"
 std::string_view remainder_name(remainder how) noexcept;
@@ -144,5 +142,4 @@ class visit_order {
 // with Arbitrary Finite Domains, 2002).
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept;
 
-}  // namespace detail
-}  // namespace lade
+}  // namespace lade::detail

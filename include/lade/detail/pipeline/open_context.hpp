@@ -112,8 +112,8 @@ struct open_context {
 
   // Records a failure as run_state::failures().fail does, for stages that call the user's function
   // inline. After a stop it returns the current exception unchanged and does not count it.
-  std::exception_ptr failure(stage_counters& stage, const failure_policy& policy, std::string item,
-                             const lineage& origin) const;
+  std::exception_ptr failure(stage_counters& counters, const failure_policy& policy,
+                             std::string item, const lineage& origin) const;
 };
 
 // Returns `begin()`. Adds the name of the stage to an exception that it throws.
@@ -125,6 +125,9 @@ auto begin_with(const F& begin, const open_context& run, stage_counters& counter
     std::rethrow_exception(run.failure(counters, {on_error::fail}, {}, {}));
   }
 }
+
+// Throws error(limit_exceeded) if the position of an item belongs to another source.
+void require_own_position(std::uint64_t place, const open_context& run);
 
 // The order in which a run visits a list; in a resumed run, of the remaining items. Throws
 // error(invalid_argument) if the state (the checkpoint) is of another list.

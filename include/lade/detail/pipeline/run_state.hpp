@@ -40,9 +40,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
-
-namespace detail {
+namespace lade::detail {
 
 class profiler;
 
@@ -214,6 +212,4 @@ inline void work_for(stage_counters& stage, context& surroundings) noexcept {
   surroundings.distance = stage.distance;
 }
 
-}  // namespace detail
-
-}  // namespace lade
+}  // namespace lade::detail

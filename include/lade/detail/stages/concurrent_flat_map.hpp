@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/context.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/detail/common/counted.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/memory/demand.hpp>
@@ -12,7 +13,6 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/continue_on.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/lineage.hpp>
 #include <lade/semaphore.hpp>
@@ -79,7 +79,7 @@ class concurrent_flat_map final
     run.run->stages().watch(*this);
   }
 
-  ~concurrent_flat_map() { run_.run->stages().unwatch(*this); }
+  ~concurrent_flat_map() override { run_.run->stages().unwatch(*this); }
 
   // The context to open the upstream with.
   open_context before(const open_context& run) const { return branches_->before(run); }

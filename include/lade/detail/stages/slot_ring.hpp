@@ -20,9 +20,7 @@
 #include <mutex>
 #include <vector>
 
-namespace lade {
-
-namespace detail {
+namespace lade::detail {
 
 struct slot_ring_options {
   std::size_t slots = 1;
@@ -328,5 +326,4 @@ inline slot_ring::done_awaiter slot_ring::take_done_or_stop(std::size_t freed) n
   return {*this, freed, true};
 }
 
-}  // namespace detail
-}  // namespace lade
+}  // namespace lade::detail

@@ -71,7 +71,7 @@ class mds {
   explicit mds(std::shared_ptr<const content> opened) : content_(std::move(opened)) {}
 
   static task<sample> read(std::shared_ptr<const content> from, std::uint64_t index);
-  static async_generator<sample> read_shard(std::shared_ptr<const content> from, sample shard,
+  static async_generator<sample> read_shard(std::shared_ptr<const content> from, sample file,
                                             mds_options options);
 
   std::shared_ptr<const content> content_;

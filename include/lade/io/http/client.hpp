@@ -209,7 +209,7 @@ struct client_statistics {
 
 // Adds the statistics as metrics of Prometheus, lade_http_.... `labels` distinguish clients; see
 // metrics_server::add.
-void add(metrics& into, const client_statistics& statistics, const metric_labels& labels = {});
+void add(metrics& into, const client_statistics& of, const metric_labels& labels = {});
 
 // Sends requests over persistent connections. A small value: copies share limits, options, and
 // credentials. Any thread may use it. All tasks and generators require a runtime.
