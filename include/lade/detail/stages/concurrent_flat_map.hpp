@@ -94,7 +94,11 @@ class concurrent_flat_map final
     while (auto* next = co_await branches.next().apart()) {
       if (self->has_one_branch()) self->branches_->await_next();
       auto parts = deliver_from<Out>(owner<link_base>(std::move(*next)));
-      while (auto* part = co_await self->next_of(parts)) {
+      while (true) {
+        self->wanted_ = true;
+        auto* part = co_await parts.next().apart();
+        self->wanted_ = false;
+        if (!part) break;
         count_out(self->counters_, *part);
         with_lineage<Out> yielded{parts.origin(), *part};
         co_yield yielded;
@@ -117,13 +121,6 @@ class concurrent_flat_map final
   }
 
   bool has_one_branch() const noexcept { return stage_->options().order == item_order::completion; }
-
-  task<Out*> next_of(async_generator<Out>& parts) {
-    wanted_ = true;
-    auto* next = co_await parts.next().apart();
-    wanted_ = false;
-    co_return next;
-  }
 
   // A branch that several items share, while there may be more of them.
   class shared_branch {
@@ -198,7 +195,11 @@ class concurrent_flat_map final
     auto made =
         self->stage_->parts(std::move(item), place->name, origin, self->run_, self->counters_);
     bool some = false;
-    while (auto* part = co_await self->next_part(made, *place)) {
+    while (true) {
+      const auto begun = self->begin_part(*place);
+      auto* part = co_await made.next().apart();
+      self->end_part(*place, begun, made.awaited());
+      if (!part) break;
       some = true;
       with_lineage<Out> yielded{made.origin(), *part};
       co_yield yielded;
@@ -267,23 +268,24 @@ class concurrent_flat_map final
     if (trace_) trace_->add_levels(counters_.name(), {{"working", in_flight_.size()}});
   }
 
-  task<Out*> next_part(async_generator<Out>& parts, split_item& item) {
+  clock::time_point begin_part(split_item& item) {
     auto begun = clock::now();
     if (trace_) run_.run->arrows().step(item.origin, item.track.number(), begun);
     item.begin(begun);
     item.busy.begin(begun);
     item.cpu.begin();
-    auto* next = co_await parts.next().apart();
+    return begun;
+  }
+
+  void end_part(split_item& item, clock::time_point begun, bool awaited) {
     item.doing = item_overview::doing::gives_part;
     auto now = clock::now();
     item.busy.end(now);
-    record_call(item, now - begun, parts.awaited());
-    if (trace_) {
-      auto key = item.name.text();
-      auto name = key.empty() ? counters_.name() : key;
-      trace_->add_span(item.track.number(), name, begun, now, item.origin);
-    }
-    co_return next;
+    record_call(item, now - begun, awaited);
+    if (!trace_) return;
+    auto key = item.name.text();
+    auto name = key.empty() ? counters_.name() : key;
+    trace_->add_span(item.track.number(), name, begun, now, item.origin);
   }
 
   // If the generator awaited something, it may have computed on another thread: no CPU time is
