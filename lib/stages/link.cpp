@@ -14,7 +14,8 @@ link_base::link_base(std::shared_ptr<run_state> run, const link_options& options
                      std::stop_token consumer)
     : run_(std::move(run)),
       ring_(options.ring, run_->runtime().memory(), std::move(wanted)),
-      context_(run_->surroundings(stop_.get_token())),
+      stop_(options.stops_inputs ? std::stop_source() : std::stop_source(std::nostopstate)),
+      context_(run_->surroundings(options.stops_inputs ? stop_.get_token() : consumer)),
       options_(options),
       trace_(run_->options().trace),
       path_(std::move(path)),

@@ -167,6 +167,7 @@ class concurrent_flat_map final
     auto inputs = has_one_branch() ? concurrency_ : 1;
     auto options = queue_options(stage_->options().buffer, inputs);
     options.delivers_rest = true;
+    options.stops_inputs = false;  // the link of branches does
     auto opened = std::make_shared<link<Out>>(run_.until(branches_->stop_token()), options);
     opened->count_for(counters_);
     opened->compute_on(*home_);

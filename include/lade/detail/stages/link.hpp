@@ -37,6 +37,9 @@ struct link_options {
   slot_ring_options ring;
   std::size_t ends_after = 1;  // inputs that must end before the link does; 0: no inputs
 
+  // Whether the link stops its inputs when it closes. If not, the consumer's stop must do so.
+  bool stops_inputs = true;
+
   // Whether the link counts the items of the stage that go in and come out.
   bool counts_items = false;
 
