@@ -16,10 +16,12 @@
 
 namespace lade::cuda {
 
-static context context_of(runtime& where) { return {.runtime = &where, .home = &where.pool()}; }
+static context context_of(runtime& runtime) {
+  return {.runtime = &runtime, .home = &runtime.pool()};
+}
 
-completion_watch::completion_watch(runtime& where)
-    : registry_(std::make_shared<registry>()), asking_(context_of(where)) {}
+completion_watch::completion_watch(runtime& runtime)
+    : registry_(std::make_shared<registry>()), asking_(context_of(runtime)) {}
 
 // Nobody waits any more. CUDA destroys a stream with queued work when the work has finished.
 completion_watch::~completion_watch() {

@@ -35,7 +35,7 @@ namespace lade::cuda {
 // the runtime has ended, and then finds none.
 class completion_watch {
  public:
-  explicit completion_watch(runtime& where);
+  explicit completion_watch(runtime& runtime);
   completion_watch(const completion_watch&) = delete;
   ~completion_watch();
 
@@ -52,7 +52,7 @@ class completion_watch {
 
  private:
   struct entry {
-    entry(event of, CUstream_st* on) : awaited(std::move(of)), side(on) {}
+    entry(event passed, CUstream_st* on) : awaited(std::move(passed)), side(on) {}
 
     event awaited;
     CUstream_st* side;

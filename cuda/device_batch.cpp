@@ -72,8 +72,8 @@ struct device_batch::contents {
 };
 
 // What is wrong with a batch that a stage of the program makes.
-[[noreturn]] static void refuse_device_batch(const std::string& why) {
-  throw error(errc::invalid_argument, "make a batch of a GPU", why);
+[[noreturn]] static void refuse_device_batch(const std::string& reason) {
+  throw error(errc::invalid_argument, "make a batch of a GPU", reason);
 }
 
 static void require_on(device on, const std::string& what, lade::device where) {
@@ -84,10 +84,10 @@ static void require_on(device on, const std::string& what, lade::device where) {
                       ", and the event is of cuda:" + std::to_string(on.index()));
 }
 
-static void require_part_for_each(const named_tensor& of, std::size_t samples) {
-  auto& shape = of.tensor().shape();
+static void require_part_for_each(const named_tensor& tensor, std::size_t samples) {
+  auto& shape = tensor.tensor().shape();
   if (shape.size() > 0 && std::cmp_equal(shape[0], samples)) return;
-  refuse_device_batch("tensor " + of.name() + " is " + to_string(shape) + ", and there are " +
+  refuse_device_batch("tensor " + tensor.name() + " is " + to_string(shape) + ", and there are " +
                       std::to_string(samples) + " samples");
 }
 

@@ -207,15 +207,15 @@ static std::exception_ptr no_other_decoder(const jpeg_item& item, std::size_t in
 }
 
 task<> jpeg_decoder::state::decode_other(state& self, jpeg_item& item, std::size_t index) {
-  const auto& here = co_await lade::detail::this_context_reference();
-  if (here.stop.stop_requested()) throw error(errc::stopped, decoding_batch);
+  const auto& current = co_await lade::detail::this_context_reference();
+  if (current.stop.stop_requested()) throw error(errc::stopped, decoding_batch);
   self.decode_on_cpu(item, index);
 }
 
 // Whatever happens, it ends when all children have ended.
 task<> jpeg_decoder::state::decode_others(state& self, std::vector<jpeg_item>& items) {
-  auto here = co_await this_context();
-  scope children(here);
+  auto current = co_await this_context();
+  scope children(current);
   try {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (is_on_gpu(items[i].route) || items[i].failure) continue;
@@ -268,8 +268,8 @@ static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
 // waits for the GPU where an exception keeps this coroutine from awaiting it.
 task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& files,
                                 std::vector<jpeg_item>& items, jpeg_batch_writer* then) {
-  const auto& here = co_await lade::detail::this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, decoding_batch);
+  const auto& current = co_await lade::detail::this_context_reference();
+  if (!current.runtime) throw error(errc::no_runtime, decoding_batch);
   co_await self.free_sessions.acquire();
   lease used(self);
   auto& session = used.session();
@@ -277,7 +277,7 @@ task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& fil
   std::exception_ptr failure;
   try {
     items = self.plan(files, session);
-    work.emplace(here);
+    work.emplace(current);
     for (auto route : {jpeg_route::hardware, jpeg_route::gpu}) session.decode(items, route);
     co_await decode_others(self, items);
     self.copy_others(items, session.on());

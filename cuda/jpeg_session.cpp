@@ -200,16 +200,16 @@ nvjpeg_status jpeg_session::enqueue(route_state& with, std::span<jpeg_item* cons
   std::vector<const unsigned char*> data;
   std::vector<std::size_t> bytes;
   std::vector<nvjpeg_image> to;
-  std::vector<nvjpegDecodeParams*> how;
+  std::vector<nvjpegDecodeParams*> parameters;
   for (std::size_t i = 0; i < items.size(); ++i) {
     data.push_back(file_data(*items[i]));
     bytes.push_back(items[i]->source->file().size());
     to.push_back(destination(items[i]->image));
-    how.push_back(params(with, i, items[i]->source->part()));
+    parameters.push_back(params(with, i, items[i]->source->part()));
   }
   const auto status =
       nvjpeg().decode_batched_ex(with.handle, with.state.get(), data.data(), bytes.data(),
-                                 to.data(), how.data(), stream_.handle());
+                                 to.data(), parameters.data(), stream_.handle());
   if (status != nvjpeg_status::success) with.images = 0;  // the state has to be reset
   return status;
 }

@@ -15,17 +15,17 @@ static constexpr double most_shrinking = 100;
 
 static constexpr int most_axis_pixels = 1 << 15;
 
-std::string checked_item::text(std::string_view why) const {
-  if (what.empty()) return std::string(why);
-  return std::string(what) + " " + std::to_string(index) + ": " + std::string(why);
+std::string checked_item::text(std::string_view reason) const {
+  if (what.empty()) return std::string(reason);
+  return std::string(what) + " " + std::to_string(index) + ": " + std::string(reason);
 }
 
-void checked_item::refuse(std::string_view why) const {
-  throw error(errc::invalid_argument, doing, text(why));
+void checked_item::refuse(std::string_view reason) const {
+  throw error(errc::invalid_argument, doing, text(reason));
 }
 
-void checked_item::refuse_kind(std::string_view why) const {
-  throw error(errc::unsupported, doing, text(why));
+void checked_item::refuse_kind(std::string_view reason) const {
+  throw error(errc::unsupported, doing, text(reason));
 }
 
 element_code code_of(element_type type, const checked_item& item, std::string_view what) {
@@ -39,10 +39,10 @@ element_code code_of(element_type type, const checked_item& item, std::string_vi
 }
 
 void check_memory(const void* data, std::size_t alignment, const checked_item& item,
-                  std::string_view what) {
-  if (data == nullptr) item.refuse(std::string(what) + " is null");
+                  std::string_view name) {
+  if (data == nullptr) item.refuse(std::string(name) + " is null");
   if (address_of(data) % alignment != 0)
-    item.refuse(std::string(what) + " is not a multiple of " + std::to_string(alignment) +
+    item.refuse(std::string(name) + " is not a multiple of " + std::to_string(alignment) +
                 " bytes");
 }
 
@@ -52,8 +52,8 @@ void check_tensor(const tensor& images, const checked_item& item) {
 }
 
 int gpu_of(const tensor& images) noexcept {
-  const auto where = images.where();
-  return where.type == lade::device::kind::cuda ? where.index : -1;
+  const auto device = images.where();
+  return device.type == lade::device::kind::cuda ? device.index : -1;
 }
 
 void check_size(int width, int height, const checked_item& item) {
@@ -64,9 +64,9 @@ void check_size(int width, int height, const checked_item& item) {
 }
 
 void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
-                 std::string_view what) {
+                 std::string_view name) {
   if (pitch < row_bytes || pitch > (std::int64_t{1} << 40))
-    item.refuse(std::string(what) + " is " + std::to_string(pitch) + " bytes, a row has " +
+    item.refuse(std::string(name) + " is " + std::to_string(pitch) + " bytes, a row has " +
                 std::to_string(row_bytes));
 }
 
@@ -94,12 +94,12 @@ void check_room(const image_batch& to, std::size_t images, const checked_item& i
   check_gpu(to.gpu, item, "to.data");
 }
 
-void check_gpu(int gpu, const checked_item& item, std::string_view what) {
+void check_gpu(int gpu, const checked_item& item, std::string_view name) {
   if (gpu < 0) return;
   int current = 0;
   check(api().get_device(&current), item.doing);
   if (gpu != current)
-    item.refuse(std::string(what) + " is memory of GPU " + std::to_string(gpu) +
+    item.refuse(std::string(name) + " is memory of GPU " + std::to_string(gpu) +
                 ", and the stream is one of GPU " + std::to_string(current));
 }
 

@@ -12,8 +12,8 @@
 namespace lade::cuda {
 
 template <class T>
-task<T> begin_on(lade::detail::executor& where, task<T> work) {
-  co_await lade::detail::continue_on(where);
+task<T> begin_on(lade::detail::executor& executor, task<T> work) {
+  co_await lade::detail::continue_on(executor);
   co_return co_await std::move(work);
 }
 

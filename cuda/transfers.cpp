@@ -20,14 +20,14 @@ static std::size_t pinned_limit(std::size_t budget) {
   return budget > most / 2 - region ? most : budget + budget / 4 + region;
 }
 
-transfers::transfers(runtime& where)
-    : limit_bytes_(pinned_limit(where.memory().stats().limit_bytes)),
-      held_(context{.runtime = &where, .home = &where.pool()}) {}
+transfers::transfers(runtime& runtime)
+    : limit_bytes_(pinned_limit(runtime.memory().stats().limit_bytes)),
+      held_(context{.runtime = &runtime, .home = &runtime.pool()}) {}
 
 // Services end in reverse order, and held memory awaits events.
-transfers& transfers::of(runtime& where) {
-  (void)where.service<completion_watch>();
-  return where.service<transfers>();
+transfers& transfers::of(runtime& runtime) {
+  (void)runtime.service<completion_watch>();
+  return runtime.service<transfers>();
 }
 
 transfer_statistics transfers_of(runtime& where) { return transfers::of(where).stats(); }

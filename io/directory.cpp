@@ -80,7 +80,9 @@ static std::string path_below(const std::string& root, const std::string& relati
 // slash at their end, which makes it the order of the whole paths.
 class files::walk {
  public:
-  explicit walk(const files& what) : what_(what) { enter("", what_.pattern_.start()); }
+  explicit walk(const files& wanted_files) : what_(wanted_files) {
+    enter("", what_.pattern_.start());
+  }
 
   // The path of the next file, relative to the root.
   std::optional<std::string> next() {

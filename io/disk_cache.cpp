@@ -97,19 +97,19 @@ void disk_cache::begin_epoch() const {
 }
 
 // The first who sees an epoch evicts what the last one did not use, and the others wait for it.
-static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) {
+static task<> begin_epoch_of_run(disk_cache::state& cache, const context& current) {
   constexpr detail::block_key no_block;
-  while (!cache.has_begun(here.epoch)) {
+  while (!cache.has_begun(current.epoch)) {
     auto [flight, leads] = cache.flights.join(no_block);
     if (!leads) {
       co_await flight->ended;
       continue;
     }
-    block_flights::lead lead(cache.flights, no_block, flight, here);
-    if (cache.has_begun(here.epoch)) co_return;
-    if (cache.directory.use().begin_epoch(here.epoch))
-      co_await here.runtime->pool().run(evict_blocks, &cache);
-    cache.next_epoch = detail::counted_epoch(here.epoch) + 1;
+    block_flights::lead lead(cache.flights, no_block, flight, current);
+    if (cache.has_begun(current.epoch)) co_return;
+    if (cache.directory.use().begin_epoch(current.epoch))
+      co_await current.runtime->pool().run(evict_blocks, &cache);
+    cache.next_epoch = detail::counted_epoch(current.epoch) + 1;
   }
 }
 
@@ -139,8 +139,8 @@ static task<> ask_once(disk_cache::state& cache, const std::string& url) {
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
   if (!cache.knows_store()) co_await ask_identity(cache);
-  auto& here = co_await detail::this_context_reference();
-  if (!cache.has_begun(here.epoch)) co_await begin_epoch_of_run(cache, here);
+  auto& current = co_await detail::this_context_reference();
+  if (!cache.has_begun(current.epoch)) co_await begin_epoch_of_run(cache, current);
   auto key = cache.key_of(url, 0);
   if (cache.is_in(cache.uncacheable, key)) {
     ++cache.uncached;
@@ -171,9 +171,9 @@ static task<buffer> read_through(disk_cache::state& cache, std::string url) {
 
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
   constexpr auto most_bytes = std::uint64_t{16} << 30;
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   if (!cache->knows_store()) co_await ask_identity(*cache);
-  if (cache->has_begun(here.epoch) && cache->freshness == freshness::immutable) {
+  if (cache->has_begun(current.epoch) && cache->freshness == freshness::immutable) {
     auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);
     bool is_whole = found.label && found.label->content_bytes == found.label->object_bytes;
     if (is_whole) co_return count_hit(*cache, found);
@@ -294,16 +294,16 @@ static bool is_same_directory(const std::string& one, std::string_view other) {
 
 std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
                                                    const disk_cache_options& options) {
-  auto of = find_store(prefix);
-  if (!of)
+  auto upstream = find_store(prefix);
+  if (!upstream)
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
   // Two caches of one directory would wait for each other's locks.
-  if (auto* other = dynamic_cast<const disk_cache*>(of.get());
+  if (auto* other = dynamic_cast<const disk_cache*>(upstream.get());
       other && is_same_directory(other->directory(), options.directory))
     throw error(
         errc::invalid_argument, "mount a cache at " + without_secrets(prefix),
         "what is mounted there is a cache in " + std::string(options.directory) + " already");
-  auto cache = std::make_shared<const disk_cache>(std::move(of), options);
+  auto cache = std::make_shared<const disk_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;
 }

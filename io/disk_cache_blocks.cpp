@@ -25,8 +25,8 @@ static void remove_block(cache_directory* from, block_key key) { from->remove(ke
 
 static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   ++cache.damaged;
-  auto& here = co_await detail::this_context_reference();
-  co_await here.runtime->pool().run(remove_block, &cache.directory, key);
+  auto& current = co_await detail::this_context_reference();
+  co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
 // Whether a file could not be opened because of what it is, rather than for a passing reason, such
@@ -77,10 +77,12 @@ buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept {
 
 // A block that is on the disk, and belongs to the entity if one is given.
 static task<std::optional<object_part>> find_block(disk_cache::state& cache, block_key key,
-                                                   std::uint64_t number, const cached_entity* of) {
+                                                   std::uint64_t number,
+                                                   const cached_entity* entity) {
   auto found = co_await find_file(cache, key, number);
   auto& label = found.label;
-  bool is_it = label && (!of || (label->etag == of->etag() && label->object_bytes == of->bytes()));
+  bool is_it = label && (!entity ||
+                         (label->etag == entity->etag() && label->object_bytes == entity->bytes()));
   if (!is_it) co_return std::nullopt;
   co_return object_part(count_hit(cache, found), label->object_bytes, std::string(label->etag));
 }
@@ -111,10 +113,10 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_ke
 static task<> lock_block(disk_cache::state& cache, block_key key) {
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(20);
   constexpr std::chrono::nanoseconds longest_wait = std::chrono::minutes(1);
-  auto begun = detail::clock::now();
+  auto start = detail::clock::now();
   std::chrono::nanoseconds pause = std::chrono::microseconds(200);
   bool waits = false;
-  while (!cache.directory.try_lock(key) && detail::clock::now() - begun < longest_wait) {
+  while (!cache.directory.try_lock(key) && detail::clock::now() - start < longest_wait) {
     if (!std::exchange(waits, true)) ++cache.waits;
     co_await sleep(pause);
     pause = std::min(2 * pause, longest_pause);
@@ -139,14 +141,14 @@ task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
     if (!has_ended) co_return;
     std::tie(flight, leads) = cache.flights.join(key);
   }
-  auto& here = co_await detail::this_context_reference();
-  block_flights::lead only(cache.flights, key, flight, here);
+  auto& current = co_await detail::this_context_reference();
+  block_flights::lead only(cache.flights, key, flight, current);
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
   auto cached = co_await open_block(cache, key);
   bool is_it =
       cached && cached->etag == entity.etag() && cached->label.object_bytes == entity.bytes();
-  if (is_it) co_await here.runtime->pool().run(remove_block, &cache.directory, key);
+  if (is_it) co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
 // A store that gives another part than it is asked for would spoil what is cached.
@@ -177,15 +179,15 @@ static task<std::optional<object_part>> part_of_entity(disk_cache::state& cache,
 }
 
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
-                             std::size_t bytes, const cached_entity* of) {
+                             std::size_t bytes, const cached_entity* entity) {
   std::optional<object_part> got;
-  if (of)
-    got = co_await part_of_entity(cache, *of, offset, bytes);
+  if (entity)
+    got = co_await part_of_entity(cache, *entity, offset, bytes);
   else
     got = co_await cache.of->read_part(url, offset, bytes, "");
   if (!got) {
     // Where it is a part of the first block that is fetched, that one is not of the entity.
-    if (offset >= cache.block_bytes) co_await forget_entity(cache, *of);
+    if (offset >= cache.block_bytes) co_await forget_entity(cache, *entity);
     throw error(errc::changed, "read " + without_secrets(url),
                 "the object has changed since a part of it was cached");
   }
@@ -196,8 +198,8 @@ task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, s
 }
 
 static task<object_part> fetch_block(disk_cache::state& cache, const std::string& url,
-                                     std::uint64_t number, const cached_entity* of) {
-  return fetch_part(cache, url, number * cache.block_bytes, cache.block_bytes, of);
+                                     std::uint64_t number, const cached_entity* entity) {
+  return fetch_part(cache, url, number * cache.block_bytes, cache.block_bytes, entity);
 }
 
 static std::pair<cache_directory::outcome, std::uint32_t> write_block(cache_directory* to,
@@ -230,9 +232,9 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   label.etag = part.etag();
   auto name = without_secrets(url);
   label.name = name;
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   auto [outcome, crc] =
-      co_await here.runtime->pool().run(write_block, &cache.directory, label, part.content());
+      co_await current.runtime->pool().run(write_block, &cache.directory, label, part.content());
   if (outcome == cache_directory::outcome::published) {
     cache.note_verified(key, crc);
     co_return block_flights::outcome::kept;
@@ -243,38 +245,38 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
 
 // For all who want the block, in this process and in others.
 static task<object_part> lead_flight(disk_cache::state& cache, const std::string& url,
-                                     std::uint64_t number, block_key key, const cached_entity* of,
-                                     block_flights::lead& flight) {
+                                     std::uint64_t number, block_key key,
+                                     const cached_entity* entity, block_flights::lead& flight) {
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
-  auto found = co_await find_block(cache, key, number, of);
+  auto found = co_await find_block(cache, key, number, entity);
   if (found) {
     flight.set_result(block_flights::outcome::kept);
     co_return *std::move(found);
   }
-  auto part = co_await fetch_block(cache, url, number, of);
+  auto part = co_await fetch_block(cache, url, number, entity);
   auto outcome = co_await keep_block(cache, url, number, key, part);
   flight.set_result(outcome);
   co_return part;
 }
 
 task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const std::string& url,
-                                              std::uint64_t number, const cached_entity* of) {
+                                              std::uint64_t number, const cached_entity* entity) {
   auto key = cache.key_of(url, number);
-  auto found = co_await find_block(cache, key, number, of);
+  auto found = co_await find_block(cache, key, number, entity);
   while (!found) {
     if (!cache.directory.has_room()) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      auto& here = co_await detail::this_context_reference();
-      block_flights::lead lead(cache.flights, key, flight, here);
-      co_return co_await lead_flight(cache, url, number, key, of, lead);
+      auto& current = co_await detail::this_context_reference();
+      block_flights::lead lead(cache.flights, key, flight, current);
+      co_return co_await lead_flight(cache, url, number, key, entity, lead);
     }
     ++cache.waits;
     bool has_ended = co_await detail::ends_in_time(flight);
     if (!has_ended || flight->result == block_flights::outcome::not_kept)
-      co_return co_await fetch_block(cache, url, number, of);
-    found = co_await find_block(cache, key, number, of);
+      co_return co_await fetch_block(cache, url, number, entity);
+    found = co_await find_block(cache, key, number, entity);
   }
   co_return found;
 }

@@ -118,12 +118,12 @@ task<> forget_entity(disk_cache::state& cache, const cached_entity& entity);
 // forgotten, and it is error(changed). `of`: the entity that it must belong to; null for the
 // beginning of an object.
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
-                             std::size_t bytes, const cached_entity* of);
+                             std::size_t bytes, const cached_entity* entity);
 
 // A block from the disk, or from the store and then on the disk if possible; nothing if it is not
 // on the disk and there is no room for it.
 task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const std::string& url,
-                                              std::uint64_t number, const cached_entity* of);
+                                              std::uint64_t number, const cached_entity* entity);
 
 // The open file of a block, and its label. Its content is not verified.
 class labelled_file {
@@ -143,6 +143,6 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, detail::
 
 // An object of several blocks.
 std::shared_ptr<const byte_reader> make_cached_reader(std::shared_ptr<disk_cache::state> cache,
-                                                      cached_entity of);
+                                                      cached_entity entity);
 
 }  // namespace lade::io

@@ -102,8 +102,8 @@ static std::size_t whole_pages(std::size_t bytes) {
 // begins a read whenever an item is taken.
 static constexpr std::size_t hurried_operations = 8;
 
-static bool is_hurried(const context& here) {
-  auto& reactor = here.runtime->reactor();
+static bool is_hurried(const context& current) {
+  auto& reactor = current.runtime->reactor();
   return detail::this_executor == &reactor && reactor.in_flight() >= hurried_operations;
 }
 
@@ -154,10 +154,10 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
   if (object_) co_return co_await object_->read_at(into, offset);
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   int fd = descriptor_.get();
   std::size_t done = 0;
-  while (auto copied = detail::read_cached(here, fd, into.subspan(done), offset + done, path_))
+  while (auto copied = detail::read_cached(current, fd, into.subspan(done), offset + done, path_))
     done += copied;
   auto left = into.size() - done;
   bool is_stream = left > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
@@ -187,23 +187,23 @@ static task<std::int64_t> open_later(const std::string& path, const context* hol
 }
 
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int flags) {
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   if (auto store = find_store(path)) {
     auto object = co_await store->open(std::move(path), may_be_absent);
     if (!object) co_return std::nullopt;
     co_return file(std::move(object));
   }
   path = local_path(std::move(path));
-  std::int64_t opened = detail::open_cached(here, AT_FDCWD, path);
+  std::int64_t opened = detail::open_cached(current, AT_FDCWD, path);
   if (opened < 0) opened = co_await open_call(path, AT_FDCWD, flags);
-  if (lacks_descriptor(opened)) opened = co_await open_later(path, &here, AT_FDCWD, flags);
+  if (lacks_descriptor(opened)) opened = co_await open_later(path, &current, AT_FDCWD, flags);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
-  auto& reactor = here.runtime->reactor();
+  auto& reactor = current.runtime->reactor();
   detail::descriptor opened_now(fd, &reactor);  // which closes it if there is no memory to note it
   if (flags == own_file) require_own_file(fd, stat_of(fd, path), path);
-  detail::open_files::of_process().hold(&here);
-  co_return file(std::move(opened_now).held_by(&here), std::move(path));
+  detail::open_files::of_process().hold(&current);
+  co_return file(std::move(opened_now).held_by(&current), std::move(path));
 }
 
 task<file> open(std::string path) {
@@ -286,18 +286,18 @@ static constexpr std::size_t unsized_bytes = std::size_t{64} << 10;
 // the permit. Where too many are aside, it goes beyond the limit of memory.
 static task<buffer> enlarge(buffer content, read_permit& permit) {
   auto bytes = std::max(unsized_bytes, 2 * content.size());
-  auto& here = co_await detail::this_context_reference();
-  auto larger = try_allocate(here, bytes);
-  if (!larger && !permit.step_aside()) larger = allocate_now(here, bytes);
+  auto& current = co_await detail::this_context_reference();
+  auto larger = try_allocate(current, bytes);
+  if (!larger && !permit.step_aside()) larger = allocate_now(current, bytes);
   if (!larger) larger = co_await allocate(bytes);
   std::ranges::copy(content.bytes(), larger->data());
   co_return std::move(*larger);
 }
 
 // The first so many bytes, which keep no more than twice their memory, if that can be had.
-static buffer trim(const context& here, const buffer& content, std::size_t bytes) {
+static buffer trim(const context& current, const buffer& content, std::size_t bytes) {
   std::optional<buffer> smaller;
-  if (bytes < content.size() / 2) smaller = try_allocate(here, bytes);
+  if (bytes < content.size() / 2) smaller = try_allocate(current, bytes);
   if (!smaller) return content.slice(0, bytes);
   std::ranges::copy(content.bytes().first(bytes), smaller->data());
   return *std::move(smaller);
@@ -306,13 +306,13 @@ static buffer trim(const context& here, const buffer& content, std::size_t bytes
 // Reads a file that does not know its size, at first into `content`.
 static task<buffer> read_to_end(int fd, const std::string& path, std::optional<buffer> content,
                                 read_permit& permit) {
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   auto all = content ? std::move(*content) : buffer();
   std::size_t done = 0;
   while (true) {
     if (done == all.size()) all = co_await enlarge(std::move(all), permit);
     auto result = co_await read_call(fd, all.bytes().subspan(done), done, true);
-    if (file_check(result, "read", path) == 0) co_return trim(here, all, done);
+    if (file_check(result, "read", path) == 0) co_return trim(current, all, done);
     done += static_cast<std::size_t>(result);
   }
 }
@@ -330,14 +330,14 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 static task<buffer> read_whole(const std::string& path, read_options options,
                                int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   std::optional<buffer> content;
   std::size_t awaited_bytes = 0;
   int waits = 0;
   while (true) {
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
-    std::int64_t opened = detail::open_cached(here, directory, path);
+    std::int64_t opened = detail::open_cached(current, directory, path);
     bool is_foreign = is_absent && opened < 0;  // perhaps: it was not found among regular files
     int flags = is_foreign ? own_file : 0;
     if (opened < 0) opened = co_await open_call(path, directory, flags);
@@ -347,16 +347,16 @@ static task<buffer> read_whole(const std::string& path, read_options options,
       co_return buffer();
     }
     auto fd = static_cast<int>(file_check(opened, "open", path));
-    detail::descriptor from(fd, &here.runtime->reactor());
+    detail::descriptor from(fd, &current.runtime->reactor());
     auto found = stat_of(fd, path);
     if (is_foreign) require_own_file(fd, found, path);
     auto size = static_cast<std::size_t>(found.st_size);
     bool is_pipe = size == 0 && !S_ISREG(found.st_mode);
-    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried(here));
+    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried(current));
     auto wanted_bytes = size == 0 ? unsized_bytes : direct ? whole_pages(size) : size;
     if (content && content->size() < wanted_bytes) content.reset();
-    if (!content) content = try_allocate(here, wanted_bytes);
-    if (!content && waits == most_waits) content = allocate_now(here, wanted_bytes);
+    if (!content) content = try_allocate(current, wanted_bytes);
+    if (!content && waits == most_waits) content = allocate_now(current, wanted_bytes);
     if (!content && !is_pipe) {
       ++waits;
       awaited_bytes = wanted_bytes;
@@ -368,7 +368,7 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     std::size_t done = 0;
     while (done < size) {
       auto rest = content->bytes().subspan(done);
-      auto copied = direct ? 0 : detail::read_cached(here, fd, rest, done, path);
+      auto copied = direct ? 0 : detail::read_cached(current, fd, rest, done, path);
       done += copied;
       if (copied > 0) continue;
       detail::direct_reads::share in_flight;

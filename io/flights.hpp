@@ -56,9 +56,9 @@ class flights {
   // Leads a flight, and ends it when destroyed: by a coroutine with this context.
   class lead {
    public:
-    lead(flights& of, Key key, std::shared_ptr<flight> led, const context& here)
+    lead(flights& of, Key key, std::shared_ptr<flight> led, const context& current)
         : flights_(of), key_(std::move(key)), flight_(std::move(led)) {
-      flight_->set_claim(here.claim);
+      flight_->set_claim(current.claim);
     }
     lead(const lead&) = delete;
     ~lead() {
@@ -120,9 +120,9 @@ task<bool> ends_in_time(std::shared_ptr<Flight> other) {
   constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(160);
   auto& here = co_await this_context_reference();
-  auto begun = clock::now();
+  auto start = clock::now();
   for (std::chrono::nanoseconds pause = std::chrono::milliseconds(10);
-       clock::now() - begun < longest; pause = std::min(2 * pause, longest_pause)) {
+       clock::now() - start < longest; pause = std::min(2 * pause, longest_pause)) {
     bool has_ended = co_await ends_within(pause, other);
     if (has_ended) co_return true;
     bool never_waits = !here.claim || here.claim->is_urgent();

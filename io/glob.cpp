@@ -31,8 +31,8 @@ class glob::parser {
   static constexpr std::size_t most_alternatives = 1000;
   static constexpr std::size_t most_components = 63;  // the bits of a position, less one
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_argument, "read pattern " + without_secrets(pattern_), why);
+  [[noreturn]] void refuse(std::string_view reason) const {
+    throw error(errc::invalid_argument, "read pattern " + without_secrets(pattern_), reason);
   }
 
   // The first of `wanted` from `at` on that is neither escaped nor in a set; else the size.

@@ -178,15 +178,15 @@ static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache
 // An object from the memory or from the store; nothing if it is not to be kept.
 static task<std::optional<object_part>> obtain_object(memory_cache::state& cache,
                                                       const std::string& url) {
-  auto& here = co_await detail::this_context_reference();
-  cache.see_epoch(here.epoch);
+  auto& current = co_await detail::this_context_reference();
+  cache.see_epoch(current.epoch);
   auto key = without_signature(url);
   auto found = cache.find(key);
   while (!found) {
     if (is_known_as_large(cache, key)) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      object_flights::lead lead(cache.flights, key, flight, here);
+      object_flights::lead lead(cache.flights, key, flight, current);
       co_return co_await fetch_for_all(cache, url, key, lead);
     }
     count_wait(cache);
@@ -261,10 +261,10 @@ async_generator<object_info> memory_cache::list(std::string prefix) const {
 
 std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
                                                        const memory_cache_options& options) {
-  auto of = find_store(prefix);
-  if (!of)
+  auto upstream = find_store(prefix);
+  if (!upstream)
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
-  auto cache = std::make_shared<const memory_cache>(std::move(of), options);
+  auto cache = std::make_shared<const memory_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;
 }

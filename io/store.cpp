@@ -94,8 +94,8 @@ std::shared_ptr<const store> find_store(std::string_view name) {
   return found;
 }
 
-[[noreturn]] static void refuse_path(std::string_view name, std::string_view why) {
-  throw error(errc::invalid_argument, "open " + printable(without_secrets(name)), why);
+[[noreturn]] static void refuse_path(std::string_view name, std::string_view reason) {
+  throw error(errc::invalid_argument, "open " + printable(without_secrets(name)), reason);
 }
 
 // RFC 8089: an empty host or "localhost", and a path with percent-encoded bytes.

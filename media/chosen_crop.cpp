@@ -30,8 +30,8 @@ static bool is_possible_result(int size, int of_image) {
 }
 
 void check_chosen(const chosen_crop& chosen, std::string_view doing) {
-  const auto require = [&](bool condition, std::string_view why) {
-    if (!condition) throw error(errc::invalid_argument, doing, why);
+  const auto require = [&](bool condition, std::string_view reason) {
+    if (!condition) throw error(errc::invalid_argument, doing, reason);
   };
   const auto& [box, isolated, flip, image, result] = chosen;
   require(image.width > 0 && image.height > 0, "the crop is of an image without pixels");
@@ -50,11 +50,11 @@ static std::string text_of_size(const image_size& size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
-void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
+void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view name,
                    std::string_view doing) {
   if (chosen.image == image) return;
   throw error(errc::invalid_data, doing,
-              std::string(what) + " is " + text_of_size(image) + ", its crop that of an image of " +
+              std::string(name) + " is " + text_of_size(image) + ", its crop that of an image of " +
                   text_of_size(chosen.image));
 }
 

@@ -46,7 +46,7 @@ image_crop plan_chosen(const chosen_crop& chosen, int stored_width, int stored_h
 // Throws error(invalid_argument) for a crop that no image has, error(invalid_data) for one of an
 // image of another size than `image`, which is called `what`: "the mask".
 void check_chosen(const chosen_crop& chosen, std::string_view doing);
-void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
+void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view name,
                    std::string_view doing);
 
 // The tensor, and the crop, in a field of a sample. Throw error(invalid_argument) if there is none.

@@ -26,8 +26,8 @@ namespace lade::media {
 class option_check {
  public:
   explicit option_check(std::string_view doing) noexcept : doing_(doing) {}
-  void operator()(bool condition, std::string_view why) const {
-    if (!condition) throw error(errc::invalid_argument, doing_, why);
+  void operator()(bool condition, std::string_view reason) const {
+    if (!condition) throw error(errc::invalid_argument, doing_, reason);
   }
 
  private:
@@ -148,12 +148,12 @@ chosen_crop decode_image::crop_of(const sample& in, random draw) const {
 }
 
 chosen_crop decode_image::crop_of(const sample& in, random draw, const image_size& result) const {
-  auto how = options_;
-  how.width = result.width;
-  how.height = result.height;
-  how.shorter_side = 0;
+  auto options = options_;
+  options.width = result.width;
+  options.height = result.height;
+  options.shorter_side = 0;
   const auto size = size_of_image(in, options_);
-  return choose_crop(size.width, size.height, how, draw);
+  return choose_crop(size.width, size.height, options, draw);
 }
 
 static image_job::slot_of slot_for(const taken_sample& taken) {
@@ -240,9 +240,9 @@ void decode_image::operator()(waiting_items<sample, tensor>& waiting) const {
 static task<tensor> read_image(decode_image decode, std::shared_ptr<const byte_reader> from,
                                random draw) {
   auto content = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime) co_await detail::continue_on(here.runtime->pool());
-  if (here.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
+  auto& current = co_await detail::this_context_reference();
+  if (current.runtime) co_await detail::continue_on(current.runtime->pool());
+  if (current.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
   co_return decode(sample(from->name()).with_data(std::move(content)), draw);
 }
 

@@ -181,8 +181,8 @@ decode_mask::decode_mask(const image_options& image, const mask_options& mask)
     : field_(std::make_shared<const std::string>(mask.field)),
       image_(image),
       spec_(spec_of_mask(mask.type, {image.width, image.height})) {
-  const auto require = [](bool condition, std::string_view why) {
-    if (!condition) throw error(errc::invalid_argument, "make decode_mask", why);
+  const auto require = [](bool condition, std::string_view reason) {
+    if (!condition) throw error(errc::invalid_argument, "make decode_mask", reason);
   };
   require(mask.type == element_type::u8 || mask.type == element_type::u16 ||
               mask.type == element_type::i32 || mask.type == element_type::i64,

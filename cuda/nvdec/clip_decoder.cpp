@@ -22,14 +22,14 @@ static media::clip_options without_texts(media::clip_options options) {
   return options;
 }
 
-static gpu_clip_options checked_how(const gpu_clip_options& how) {
-  auto refuse = [](std::string_view why) {
-    throw error(errc::invalid_argument, "decode clips on a GPU", why);
+static gpu_clip_options checked_how(const gpu_clip_options& options) {
+  auto refuse = [](std::string_view reason) {
+    throw error(errc::invalid_argument, "decode clips on a GPU", reason);
   };
-  if (how.surfaces < 1 || how.surfaces > 16) refuse("surfaces must be 1 to 16");
-  if (how.memory && how.memory->on().index() != how.device)
+  if (options.surfaces < 1 || options.surfaces > 16) refuse("surfaces must be 1 to 16");
+  if (options.memory && options.memory->on().index() != options.device)
     refuse("the memory is that of another GPU");
-  return how;
+  return options;
 }
 
 static media::clip_options checked_clip_options(const media::clip_options& options) {
@@ -155,17 +155,17 @@ static event queue_clip(transfers& in, const buffer& from, const tensor& into, c
 task<> clip_decoder::decode_on_cpu(const media::video& from,
                                    const std::vector<std::int64_t>& numbers, random draw,
                                    const tensor& into, const stream& on) const {
-  auto& here = co_await lade::detail::this_context_reference();
-  auto& in = transfers::of(*here.runtime);
+  auto& current = co_await lade::detail::this_context_reference();
+  auto& in = transfers::of(*current.runtime);
   const auto memory = co_await allocate(into.spec().bytes(), in.pinned(on.on()));
   const tensor host(into.spec(), memory);
-  cpu_.write_clip(from, numbers, host, draw, here.stop);
+  cpu_.write_clip(from, numbers, host, draw, current.stop);
   const auto copied = queue_clip(in, memory, into, on);
   co_await copied.uninterruptible();
 }
 
-void require_clip_runtime(const context& here) {
-  if (!here.runtime) throw error(errc::no_runtime, "decode a clip on a GPU");
+void require_clip_runtime(const context& current) {
+  if (!current.runtime) throw error(errc::no_runtime, "decode a clip on a GPU");
 }
 
 }  // namespace lade::cuda::detail

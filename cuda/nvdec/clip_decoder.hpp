@@ -78,6 +78,6 @@ class clip_decoder {
 };
 
 // Throws error(no_runtime) outside of a runtime.
-void require_clip_runtime(const context& here);
+void require_clip_runtime(const context& current);
 
 }  // namespace lade::cuda::detail

@@ -12,8 +12,8 @@
 
 namespace lade::cuda {
 
-static void require_gpu_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::unsupported, "make cuda::decode_clip", why);
+static void require_gpu_option(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::unsupported, "make cuda::decode_clip", reason);
 }
 
 void require_gpu_options(const media::clip_options& options) {

@@ -14,7 +14,7 @@ namespace lade::cuda {
 // The primary context, which the CUDA runtime uses, too. Retained while this lives.
 class primary_context {
  public:
-  explicit primary_context(device of);
+  explicit primary_context(device gpu);
   primary_context(const primary_context&) = delete;
   ~primary_context();
 
@@ -30,14 +30,14 @@ class primary_context {
 class context_scope {
  public:
   // Throws error if that is not possible.
-  context_scope(const primary_context& of, std::string_view doing) : context_scope(of) {
+  context_scope(const primary_context& primary, std::string_view doing) : context_scope(primary) {
     check_nvdec(result_, doing);
   }
 
   // Does not throw: for destructors. What belongs to the context must be abandoned if it is not
   // current.
-  explicit context_scope(const primary_context& of) noexcept
-      : result_(nvcuvid().push_context(of.handle())) {}
+  explicit context_scope(const primary_context& primary) noexcept
+      : result_(nvcuvid().push_context(primary.handle())) {}
 
   context_scope(const context_scope&) = delete;
   ~context_scope() {

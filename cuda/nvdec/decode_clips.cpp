@@ -108,8 +108,8 @@ static std::vector<sample> without_videos(std::vector<sample> samples, std::stri
 
 task<device_batch> decode_clips::decode(decode_clips self, std::vector<sample> samples,
                                         random draw) {
-  auto& here = co_await lade::detail::this_context_reference();
-  detail::require_clip_runtime(here);
+  auto& current = co_await lade::detail::this_context_reference();
+  detail::require_clip_runtime(current);
   if (samples.empty())
     throw error(errc::invalid_argument, "decode a batch of clips", "there are no samples");
   auto& decoder = *self.decoder_;
@@ -120,7 +120,7 @@ task<device_batch> decode_clips::decode(decode_clips self, std::vector<sample> s
   auto ready = self.order_.record();
   detail::batch_of_clips clips(decoder, samples, into, ready, draw);
   co_await decode_all(clips,
-                      std::min(samples.size(), clips_at_a_time(*here.runtime, decoder.on())));
+                      std::min(samples.size(), clips_at_a_time(*current.runtime, decoder.on())));
   auto labels = co_await copy_labels(samples, decoder.memory(), self.order_, blocks);
   const auto field = decoder.cpu().field();
   std::vector<named_tensor> tensors{

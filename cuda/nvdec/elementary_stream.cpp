@@ -16,8 +16,8 @@ namespace lade::cuda {
 // Takes bytes off the front of others. Throws error(invalid_data) where there are too few.
 class front_of {
  public:
-  front_of(std::span<const std::byte> bytes, const media::stream_info& of)
-      : rest_(bytes), of_(of) {}
+  front_of(std::span<const std::byte> bytes, const media::stream_info& stream)
+      : rest_(bytes), of_(stream) {}
 
   bool empty() const noexcept { return rest_.empty(); }
 
@@ -40,16 +40,16 @@ class front_of {
   const media::stream_info& of_;
 };
 
-elementary_stream::elementary_stream(const media::stream_info& of) : stream_(of) {
-  const auto& parameters = of.parameters();
+elementary_stream::elementary_stream(const media::stream_info& stream) : stream_(stream) {
+  const auto& parameters = stream.parameters();
   const auto size = static_cast<std::size_t>(parameters.extradata_size);
   const auto header = std::as_bytes(std::span(parameters.extradata, size));
   const bool has_version = !header.empty() && header.front() == std::byte{1};
-  if (of.codec() == "h264" && has_version)
+  if (stream.codec() == "h264" && has_version)
     take_sets_of_avcc(header);
-  else if (of.codec() == "hevc" && has_version)
+  else if (stream.codec() == "hevc" && has_version)
     take_sets_of_hvcc(header);
-  else if (of.codec() != "vp8" && of.codec() != "vp9")
+  else if (stream.codec() != "vp8" && stream.codec() != "vp9")
     take_headers(header);
 }
 

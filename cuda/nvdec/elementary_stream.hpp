@@ -19,7 +19,7 @@ namespace lade::cuda {
 class elementary_stream {
  public:
   // Throws error(invalid_data) for headers that are cut off.
-  explicit elementary_stream(const media::stream_info& of);
+  explicit elementary_stream(const media::stream_info& stream);
 
   // The bytes of a packet, with those of the headers in front if `starts`. They are valid until the
   // next call, or as long as the packet. Throws error(invalid_data) for a packet that is damaged,

@@ -130,16 +130,18 @@ static bool append_headers(std::string& key, const media::stream_info& stream,
   }
 }
 
-static void append_parameters(std::string& key, const AVCodecParameters& of) {
+static void append_parameters(std::string& key, const AVCodecParameters& parameters) {
   for (const int value :
-       {static_cast<int>(of.codec_id), static_cast<int>(of.codec_tag), of.format, of.width,
-        of.height, of.profile, of.level, static_cast<int>(of.field_order),
-        static_cast<int>(of.color_range), static_cast<int>(of.color_primaries),
-        static_cast<int>(of.color_trc), static_cast<int>(of.color_space),
-        static_cast<int>(of.chroma_location), of.bits_per_coded_sample, of.bits_per_raw_sample})
+       {static_cast<int>(parameters.codec_id), static_cast<int>(parameters.codec_tag),
+        parameters.format, parameters.width, parameters.height, parameters.profile,
+        parameters.level, static_cast<int>(parameters.field_order),
+        static_cast<int>(parameters.color_range), static_cast<int>(parameters.color_primaries),
+        static_cast<int>(parameters.color_trc), static_cast<int>(parameters.color_space),
+        static_cast<int>(parameters.chroma_location), parameters.bits_per_coded_sample,
+        parameters.bits_per_raw_sample})
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
-  append_header(
-      key, std::as_bytes(std::span(of.extradata, static_cast<std::size_t>(of.extradata_size))));
+  append_header(key, std::as_bytes(std::span(parameters.extradata,
+                                             static_cast<std::size_t>(parameters.extradata_size))));
 }
 
 static bool brings_parameters(const media::packet& key) {

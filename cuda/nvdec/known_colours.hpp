@@ -25,7 +25,7 @@ namespace lade::cuda {
 class known_colours {
  public:
   // The options decide as well: they are the same for all videos.
-  explicit known_colours(const media::decode_options& how) : how_(how) {}
+  explicit known_colours(const media::decode_options& options) : how_(options) {}
   known_colours(const known_colours&) = delete;
 
   // The colours of the first key frame that decoding these frames needs. `numbers`: at least one;

@@ -24,6 +24,6 @@ struct picture_colours {
 // Throws error(unsupported) for colours that the kernels do not have, and for a key frame that is
 // not decoded alone; and what media::decoder throws.
 picture_colours colours_of(const media::stream_info& stream, const media::packet& key,
-                           const media::decode_options& how);
+                           const media::decode_options& options);
 
 }  // namespace lade::cuda

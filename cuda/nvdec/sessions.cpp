@@ -12,11 +12,11 @@ static int count_engines(device on) {
 }
 
 // There are as many idle decoders as engines, but four for videos of a few kinds on one engine.
-decoder_sessions::decoder_sessions(device of)
-    : on(of),
-      context(std::make_shared<const primary_context>(of)),
+decoder_sessions::decoder_sessions(device gpu)
+    : on(gpu),
+      context(std::make_shared<const primary_context>(gpu)),
       counters(std::make_shared<decoder_counters>()),
-      engines(count_engines(of)),
+      engines(count_engines(gpu)),
       idle(context, counters, static_cast<std::size_t>(std::max(4, engines))),
       free(static_cast<std::size_t>(engines)) {}
 

@@ -17,7 +17,7 @@ namespace lade::cuda {
 // Of one GPU. A session is the use of a decoder: there are as many as the GPU has engines. More
 // would take memory, and decode no faster.
 struct decoder_sessions {
-  explicit decoder_sessions(device of);
+  explicit decoder_sessions(device gpu);
 
   device on;
   std::shared_ptr<const primary_context> context;
@@ -43,7 +43,7 @@ class decoder_service {
 // A permit of a session that was acquired.
 class session_permit {
  public:
-  explicit session_permit(decoder_sessions& of) noexcept : of_(of) {}
+  explicit session_permit(decoder_sessions& sessions) noexcept : of_(sessions) {}
   session_permit(const session_permit&) = delete;
   ~session_permit() { of_.free.release(); }
 

@@ -19,10 +19,10 @@ extern "C" {
 
 namespace lade::cuda {
 
-surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> of,
+surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> sessions,
                                  const media::stream_info& from, const stream& on,
                                  const surface_options& options, surface_taker& to)
-    : sessions_(std::move(of)),
+    : sessions_(std::move(sessions)),
       stream_(from),
       bytes_(from),
       on_(on),
@@ -53,16 +53,16 @@ void surface_decoder::end_parser() noexcept {
 
 void surface_decoder::begin() {
   end_parser();
-  CUVIDPARSERPARAMS how{};
-  how.CodecType = *nvdec_codec(stream_.codec());
-  how.ulMaxNumDecodeSurfaces = 1;  // until the sequence is known
-  how.ulMaxDisplayDelay = 1;       // decoding goes on while a picture is mapped
-  how.pUserData = this;
-  how.pfnSequenceCallback = on_sequence;
-  how.pfnDecodePicture = on_decode;
-  how.pfnDisplayPicture = on_display;
+  CUVIDPARSERPARAMS parameters{};
+  parameters.CodecType = *nvdec_codec(stream_.codec());
+  parameters.ulMaxNumDecodeSurfaces = 1;  // until the sequence is known
+  parameters.ulMaxDisplayDelay = 1;       // decoding goes on while a picture is mapped
+  parameters.pUserData = this;
+  parameters.pfnSequenceCallback = on_sequence;
+  parameters.pfnDecodePicture = on_decode;
+  parameters.pfnDisplayPicture = on_display;
   const context_scope scope(*sessions_->context, doing_);
-  check_nvdec(nvcuvid().create_parser(&parser_, &how), doing_);
+  check_nvdec(nvcuvid().create_parser(&parser_, &parameters), doing_);
   starts_ = true;
 }
 
@@ -149,8 +149,8 @@ static void require_decodable(const CUVIDEOFORMAT& sequence, device on,
   const auto height = static_cast<int>(sequence.coded_height);
   if (sequence.bit_depth_chroma_minus8 != sequence.bit_depth_luma_minus8)
     throw error(errc::unsupported, doing, "luma and chroma have different depths");
-  if (const auto why = why_not_decodable(on, coding, width, height); !why.empty())
-    throw error(errc::unsupported, doing, why);
+  if (const auto reason = why_not_decodable(on, coding, width, height); !reason.empty())
+    throw error(errc::unsupported, doing, reason);
   const bool inside = area.left >= 0 && area.top >= 0 && area.left < area.right &&
                       area.top < area.bottom && area.right <= width && area.bottom <= height;
   if (!inside) throw error(errc::invalid_data, doing, "what is shown is outside of its pictures");
@@ -268,15 +268,15 @@ void surface_decoder::unmap_behind_stream() {
 }
 
 unsigned long long surface_decoder::map(const CUVIDPARSERDISPINFO& picture, unsigned& pitch) {
-  CUVIDPROCPARAMS how{};
-  how.progressive_frame = picture.progressive_frame;
-  how.second_field = picture.repeat_first_field + 1;
-  how.top_field_first = picture.top_field_first;
-  how.unpaired_field = picture.repeat_first_field < 0 ? 1 : 0;
-  how.output_stream = on_.handle();
+  CUVIDPROCPARAMS parameters{};
+  parameters.progressive_frame = picture.progressive_frame;
+  parameters.second_field = picture.repeat_first_field + 1;
+  parameters.top_field_first = picture.top_field_first;
+  parameters.unpaired_field = picture.repeat_first_field < 0 ? 1 : 0;
+  parameters.output_stream = on_.handle();
   unsigned long long address = 0;
   const auto result =
-      nvcuvid().map_frame(decoder_->handle(), picture.picture_index, &address, &pitch, &how);
+      nvcuvid().map_frame(decoder_->handle(), picture.picture_index, &address, &pitch, &parameters);
   if (result != CUDA_SUCCESS) is_sound_ = false;
   check_nvdec(result, doing_);
   return address;

@@ -45,7 +45,7 @@ class surface_taker {
 // decoder.
 class surface_decoder {
  public:
-  surface_decoder(std::shared_ptr<decoder_sessions> of, const media::stream_info& from,
+  surface_decoder(std::shared_ptr<decoder_sessions> sessions, const media::stream_info& from,
                   const stream& on, const surface_options& options, surface_taker& to);
   surface_decoder(const surface_decoder&) = delete;
   ~surface_decoder();

@@ -20,7 +20,7 @@ namespace lade::cuda {
 // The wanted frames of one range of packets, by their times.
 class wanted_frames final : public surface_taker {
  public:
-  wanted_frames(const media::packet_index& of, use_surface& use) : of_(of), use_(use) {}
+  wanted_frames(const media::packet_index& index, use_surface& use) : of_(index), use_(use) {}
 
   void want(const std::vector<std::int64_t>& numbers) {
     by_time_.clear();
@@ -54,9 +54,9 @@ class wanted_frames final : public surface_taker {
 };
 
 // Pictures that are shown before the range's key frame may need packets before it.
-static bool is_leading(const media::packet_index& of, const media::packet_range& range,
+static bool is_leading(const media::packet_index& index, const media::packet_range& range,
                        std::size_t i) {
-  const auto packets = of.packets();
+  const auto packets = index.packets();
   return range.first > 0 && packets[i].pts < packets[range.first].pts;
 }
 
@@ -79,8 +79,8 @@ static task<> decode_range(const media::video& from, const media::packet_range& 
   wanted.require_all();
 }
 
-static void require_surface_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", why);
+static void require_surface_option(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", reason);
 }
 
 static bool is_even_edge(int edge) {
@@ -117,12 +117,12 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
                 "its frames cannot be told by their times");
   const auto ranges = index.ranges(numbers);
   if (ranges.empty()) co_return;
-  auto& here = co_await lade::detail::this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
-  auto sessions = here.runtime->service<decoder_service>().of(on.on());
+  auto& current = co_await lade::detail::this_context_reference();
+  if (!current.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
+  auto sessions = current.runtime->service<decoder_service>().of(on.on());
   co_await sessions->free.acquire();
   const session_permit permit(*sessions);
-  const gpu_work work(here);
+  const gpu_work work(current);
 
   media::selection_statistics ignored;
   auto& statistics = counted ? *counted : ignored;
@@ -131,7 +131,7 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
   std::exception_ptr failed;
   try {
     for (const auto& each : ranges)
-      co_await decode_range(from, each, decoder, wanted, statistics, here.stop);
+      co_await decode_range(from, each, decoder, wanted, statistics, current.stop);
   } catch (...) {
     failed = std::current_exception();
   }

@@ -17,9 +17,9 @@ std::size_t csv_record_end(std::string_view text) noexcept {
 }
 
 [[noreturn]] static void refuse_csv(std::string_view name, std::uint64_t line,
-                                    std::string_view why) {
+                                    std::string_view reason) {
   throw error(errc::invalid_data, "read " + std::string(name),
-              "line " + std::to_string(line) + ": " + std::string(why));
+              "line " + std::to_string(line) + ": " + std::string(reason));
 }
 
 // Takes a cell in quotes from the beginning of a record, up to what follows the closing quote.

@@ -14,8 +14,8 @@
 
 namespace lade::detail {
 
-[[noreturn]] static void refuse_compressed(const std::string& name, const std::string& why) {
-  throw error(errc::invalid_data, "decompress " + name, why);
+[[noreturn]] static void refuse_compressed(const std::string& name, const std::string& reason) {
+  throw error(errc::invalid_data, "decompress " + name, reason);
 }
 
 // Members of a gzip file, one after the other.

@@ -10,8 +10,8 @@
 
 namespace lade::detail {
 
-indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& options)
-    : which_(std::move(which)),
+indexed_shards::indexed_shards(io::shards shards, const io::tar_samples_options& options)
+    : which_(std::move(shards)),
       fields_{divide_list(options.read.fields), divide_list(options.read.data),
               std::string(options.read.label)} {
   shards_.reserve(which_.names().size());
@@ -23,8 +23,9 @@ indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& 
   }
 }
 
-[[noreturn]] static void refuse_group(const std::string& shard, errc code, const std::string& why) {
-  throw error(code, "index " + without_secrets(shard), why);
+[[noreturn]] static void refuse_group(const std::string& shard, errc code,
+                                      const std::string& reason) {
+  throw error(code, "index " + without_secrets(shard), reason);
 }
 
 void indexed_shards::add(std::size_t at, const io::tar_index& index) {
@@ -37,10 +38,10 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
     if (shard.groups.empty() || shard.groups.back().key != name->key())
       shard.groups.push_back({name->key(), {}});
     auto& fields = shard.groups.back().fields;
-    auto refuse = [&](errc code, const std::string& why) {
+    auto refuse = [&](errc code, const std::string& reason) {
       refuse_group(
           shard.name, code,
-          "member " + entry.name() + " at byte " + std::to_string(entry.offset()) + ": " + why);
+          "member " + entry.name() + " at byte " + std::to_string(entry.offset()) + ": " + reason);
     };
     if (std::ranges::find(fields, name->field(), &place::field) != fields.end())
       refuse(errc::invalid_data, "its sample has such a field already");
@@ -84,22 +85,22 @@ indexed_shards::find(const std::string& key) const {
               "no indexed shard has such a sample");
 }
 
-std::shared_ptr<const byte_reader> indexed_shards::opened(const one_shard& which) {
+std::shared_ptr<const byte_reader> indexed_shards::opened(const one_shard& shard) {
   std::lock_guard lock(mutex_);
-  auto found = std::ranges::find(open_, &which, [](auto& each) { return each.first; });
+  auto found = std::ranges::find(open_, &shard, [](auto& each) { return each.first; });
   if (found == open_.end()) return nullptr;
   std::rotate(found, found + 1, open_.end());
   return open_.back().second;
 }
 
-void indexed_shards::keep(const one_shard& which, std::shared_ptr<const byte_reader> archive) {
+void indexed_shards::keep(const one_shard& shard, std::shared_ptr<const byte_reader> archive) {
   std::shared_ptr<const byte_reader> closed;  // outside of the lock
   std::lock_guard lock(mutex_);
   if (open_.size() == most_open) {
     closed = std::move(open_.front().second);
     open_.erase(open_.begin());
   }
-  open_.emplace_back(&which, std::move(archive));
+  open_.emplace_back(&shard, std::move(archive));
 }
 
 task<std::string> identity_of_archive(std::string name, std::string etag) {
@@ -108,18 +109,18 @@ task<std::string> identity_of_archive(std::string name, std::string etag) {
   co_return std::to_string(found.modified.time_since_epoch().count());
 }
 
-task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& which) {
-  if (auto archive = opened(which)) co_return archive;
-  auto archive = co_await io::open_reader(which.name);
-  if (archive->size() != which.archive_bytes)
-    throw error(errc::invalid_data, "read " + without_secrets(which.name),
+task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& shard) {
+  if (auto archive = opened(shard)) co_return archive;
+  auto archive = co_await io::open_reader(shard.name);
+  if (archive->size() != shard.archive_bytes)
+    throw error(errc::invalid_data, "read " + without_secrets(shard.name),
                 "it has " + std::to_string(archive->size()) +
-                    " bytes; when it was indexed, it had " + std::to_string(which.archive_bytes));
-  auto identity = co_await identity_of_archive(which.name, std::string(archive->etag()));
-  if (identity != which.identity)
-    throw error(errc::invalid_data, "read " + without_secrets(which.name),
+                    " bytes; when it was indexed, it had " + std::to_string(shard.archive_bytes));
+  auto identity = co_await identity_of_archive(shard.name, std::string(archive->etag()));
+  if (identity != shard.identity)
+    throw error(errc::invalid_data, "read " + without_secrets(shard.name),
                 "it has changed since it was indexed");
-  keep(which, archive);
+  keep(shard, archive);
   co_return archive;
 }
 

@@ -39,7 +39,7 @@ class indexed_shards {
     std::unordered_map<std::string_view, std::size_t> by_key = {};  // views of the groups' keys
   };
 
-  indexed_shards(io::shards which, const io::tar_samples_options& options);
+  indexed_shards(io::shards shards, const io::tar_samples_options& options);
 
   std::size_t count() const noexcept { return shards_.size(); }
   const std::string& name(std::size_t shard) const { return shards_[shard].name; }
@@ -57,13 +57,13 @@ class indexed_shards {
   std::pair<const one_shard*, const sample_places*> find(const std::string& key) const;
 
   // An open archive of the size and the identity that were indexed.
-  task<std::shared_ptr<const byte_reader>> open(const one_shard& which);
+  task<std::shared_ptr<const byte_reader>> open(const one_shard& shard);
 
  private:
   static constexpr std::size_t most_open = 64;
 
-  std::shared_ptr<const byte_reader> opened(const one_shard& which);
-  void keep(const one_shard& which, std::shared_ptr<const byte_reader> archive);
+  std::shared_ptr<const byte_reader> opened(const one_shard& shard);
+  void keep(const one_shard& shard, std::shared_ptr<const byte_reader> archive);
 
   io::shards which_;
   sample_fields fields_;

@@ -50,8 +50,8 @@ static std::string root_of(std::string_view name, std::string_view given) {
 // Reads the rows of one manifest as samples.
 class manifest::rows {
  public:
-  explicit rows(manifest what)
-      : what_(std::move(what)),
+  explicit rows(manifest list)
+      : what_(std::move(list)),
         name_(without_secrets(what_.path_)),
         from_(name_, what_.format_ == manifest_format::csv, what_.max_row_bytes_) {}
 
@@ -85,9 +85,9 @@ class manifest::rows {
     std::vector<field> fields;
   };
 
-  [[noreturn]] void refuse(std::string_view why) const {
+  [[noreturn]] void refuse(std::string_view reason) const {
     throw error(errc::invalid_data, "read " + name_,
-                "line " + std::to_string(from_.line()) + ": " + std::string(why));
+                "line " + std::to_string(from_.line()) + ": " + std::string(reason));
   }
 
   role role_of(std::string_view name) const {

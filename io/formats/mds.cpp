@@ -28,8 +28,8 @@ struct mds::content {
   std::vector<mds_shard> shards;
 };
 
-[[noreturn]] static void refuse_mds_shard(const std::string& name, const std::string& why) {
-  throw error(errc::invalid_data, "read the shard " + name, why);
+[[noreturn]] static void refuse_mds_shard(const std::string& name, const std::string& reason) {
+  throw error(errc::invalid_data, "read the shard " + name, reason);
 }
 
 // A sample of a shard. It begins behind the offsets.

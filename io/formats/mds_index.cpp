@@ -52,8 +52,8 @@ class mds_index_parser {
     }
   };
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    json_.refuse("shard " + std::to_string(shards_.size()) + ": " + std::string(why));
+  [[noreturn]] void refuse(std::string_view reason) const {
+    json_.refuse("shard " + std::to_string(shards_.size()) + ": " + std::string(reason));
   }
 
   void require_version() {

@@ -16,8 +16,8 @@
 namespace lade::io {
 
 [[noreturn]] static void refuse_mds(std::string_view name, const mds_column& column,
-                                    std::string_view why, errc code = errc::invalid_data) {
-  throw error(code, "read column \"" + column.name + "\" of " + std::string(name), why);
+                                    std::string_view reason, errc code = errc::invalid_data) {
+  throw error(code, "read column \"" + column.name + "\" of " + std::string(name), reason);
 }
 
 // Takes bytes from the beginning of the rest of a sample.

@@ -14,9 +14,9 @@ namespace lade::io {
 // for documents there are.
 static constexpr std::size_t megatron_header_bytes = 9 + 8 + 1 + 8 + 8;
 
-[[noreturn]] static void refuse_index(std::string_view name, const std::string& why,
+[[noreturn]] static void refuse_index(std::string_view name, const std::string& reason,
                                       errc code = errc::invalid_data) {
-  throw error(code, "read the index " + std::string(name), why);
+  throw error(code, "read the index " + std::string(name), reason);
 }
 
 // Of Megatron's code for a type, if it is one of integers.

@@ -17,9 +17,9 @@
 
 namespace lade::io {
 
-[[noreturn]] static void refuse_npy(std::string_view name, std::string_view why,
+[[noreturn]] static void refuse_npy(std::string_view name, std::string_view reason,
                                     errc code = errc::invalid_data) {
-  throw error(code, "read array " + std::string(name), why);
+  throw error(code, "read array " + std::string(name), reason);
 }
 
 // Reads the literal of a Python dictionary that a header consists of.
@@ -169,8 +169,8 @@ class npy_literal {
     if (!accept(wanted)) refuse(std::string("expected '") + wanted + "' in its header");
   }
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    refuse_npy(name_, why + " (byte " + std::to_string(at_) + " of its header)");
+  [[noreturn]] void refuse(const std::string& reason) const {
+    refuse_npy(name_, reason + " (byte " + std::to_string(at_) + " of its header)");
   }
 
   std::string_view text_;

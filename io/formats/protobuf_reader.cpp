@@ -6,9 +6,9 @@
 
 namespace lade::io {
 
-void protobuf_reader::refuse(std::string_view why) const {
+void protobuf_reader::refuse(std::string_view reason) const {
   throw error(errc::invalid_data, "parse " + std::string(name_),
-              "byte " + std::to_string(rest_.data() - begin_) + ": " + std::string(why));
+              "byte " + std::to_string(rest_.data() - begin_) + ": " + std::string(reason));
 }
 
 void protobuf_reader::next() {

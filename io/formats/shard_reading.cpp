@@ -7,8 +7,8 @@
 
 namespace lade::detail {
 
-shard_list::shard_list(io::shards which, const io::from_shards_options& options)
-    : which_(std::move(which)), options_(options), read_(io::read_tar.with(options.read)) {
+shard_list::shard_list(io::shards shards, const io::from_shards_options& options)
+    : which_(std::move(shards)), options_(options), read_(io::read_tar.with(options.read)) {
   auto [rank, world, ignored] = options.shard;
   if (rank >= world || size() < world)
     throw error(errc::invalid_argument, "from_shards",
@@ -79,8 +79,8 @@ async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name
                                              lineage, open_context run,
                                              stage_counters& counters) const {
   if (run.run->failures().is_behind()) co_await run.run->failures().room();
-  auto& here = co_await this_context_reference();
-  run = run.until(here.stop);
+  auto& current = co_await this_context_reference();
+  run = run.until(current.stop);
   shard_positions positions(shard.place, run);
   held<int> end(0, lineage(positions.last()));
   std::exception_ptr failure;

@@ -26,7 +26,7 @@ namespace lade::detail {
 class shard_list {
  public:
   // Throws error(invalid_argument) as from_shards does.
-  shard_list(io::shards which, const io::from_shards_options& options);
+  shard_list(io::shards shards, const io::from_shards_options& options);
 
   std::uint64_t size() const noexcept { return which_.names().size(); }
 

@@ -33,7 +33,7 @@ std::vector<std::string> damage_log::reports() const {
 // can be read of it.
 static task<std::optional<buffer>> read_tar_bytes(stream_reader& in, tar_walk& walk,
                                                   std::size_t bytes, bool may_end,
-                                                  std::string_view what) {
+                                                  std::string_view part_name) {
   std::optional<buffer> content;
   try {
     bool ended = false;
@@ -42,7 +42,7 @@ static task<std::optional<buffer>> read_tar_bytes(stream_reader& in, tar_walk& w
       walk.end(in.position());
       co_return content;
     }
-    content = co_await in.read(bytes, what);
+    content = co_await in.read(bytes, part_name);
   } catch (const error& failure) {
     content.reset();
     walk.end(failure);

@@ -72,14 +72,14 @@ static bool is_negative(char c) noexcept { return static_cast<unsigned char>(c) 
 
 bool has_tar_checksum(std::string_view block) noexcept {
   auto field = block.substr(tar_checksum_at, tar_checksum_bytes);
-  auto said = parse_octal(field);
-  if (!said) return false;
+  auto stated = parse_octal(field);
+  if (!stated) return false;
   std::int64_t sum = sum_of_block(block.data());
   for (auto c : field) sum += ' ' - static_cast<unsigned char>(c);
-  if (*said == sum) return true;
+  if (*stated == sum) return true;
   auto negative =
       std::ranges::count_if(block, is_negative) - std::ranges::count_if(field, is_negative);
-  return *said == sum - 256 * negative;
+  return *stated == sum - 256 * negative;
 }
 
 // `rest`: nanoseconds.

@@ -41,8 +41,8 @@ std::optional<std::chrono::sys_time<std::chrono::nanoseconds>> parse_pax_time(
 class tar_fault : public std::runtime_error {
  public:
   // `skip`: the size of the data behind the header, where that is known.
-  tar_fault(errc code, const std::string& why, std::optional<std::uint64_t> skip = {})
-      : std::runtime_error(why), code_(code), skip_(skip) {}
+  tar_fault(errc code, const std::string& reason, std::optional<std::uint64_t> skip = {})
+      : std::runtime_error(reason), code_(code), skip_(skip) {}
 
   errc code() const noexcept { return code_; }
   std::optional<std::uint64_t> skip() const noexcept { return skip_; }

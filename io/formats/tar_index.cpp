@@ -36,8 +36,8 @@ class header_window {
   std::uint64_t size() const noexcept { return size_; }
 
   // Throws error(invalid_data) that names `what` if the archive ends before.
-  task<buffer> read(std::uint64_t offset, std::uint64_t bytes, std::string_view what) {
-    require(offset, bytes, what);
+  task<buffer> read(std::uint64_t offset, std::uint64_t bytes, std::string_view part_name) {
+    require(offset, bytes, part_name);
     bool inside =
         offset >= at_ && offset - at_ <= window_.size() && bytes <= window_.size() - (offset - at_);
     if (!inside) {
@@ -50,9 +50,9 @@ class header_window {
                             static_cast<std::size_t>(bytes));
   }
 
-  void require(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
+  void require(std::uint64_t offset, std::uint64_t bytes, std::string_view part_name) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
-    throw error(errc::invalid_data, "read " + std::string(what) + " of " + name(),
+    throw error(errc::invalid_data, "read " + std::string(part_name) + " of " + name(),
                 "it ends at byte " + std::to_string(size_) + ", " + std::to_string(bytes) +
                     " bytes are wanted from byte " + std::to_string(offset) + " on");
   }

@@ -29,8 +29,8 @@ static std::uint64_t fnv1a(std::string_view bytes) noexcept {
   return hash;
 }
 
-[[noreturn]] static void refuse_index(const char* why) {
-  throw error(errc::invalid_data, "read an index", why);
+[[noreturn]] static void refuse_index(const char* reason) {
+  throw error(errc::invalid_data, "read an index", reason);
 }
 
 static void append_text(std::string& to, std::string_view text) {

@@ -18,21 +18,21 @@ tar_walk::tar_walk(const std::string& archive, io::tar_options options)
                 "on_damage that reports needs a log, which is null");
 }
 
-error tar_walk::make_error(errc code, const std::string& why) const {
+error tar_walk::make_error(errc code, const std::string& reason) const {
   auto behind = before_.empty() ? "" : ", behind " + before_;
   return error(code, "read " + archive_,
-               "header at byte " + std::to_string(offset_) + behind + ": " + why);
+               "header at byte " + std::to_string(offset_) + behind + ": " + reason);
 }
 
-void tar_walk::report(const error& what) {
-  if (options_.on_damage == io::on_damage::fail) throw what;
-  options_.log->add(what);
+void tar_walk::report(const error& failure) {
+  if (options_.on_damage == io::on_damage::fail) throw failure;
+  options_.log->add(failure);
 }
 
-tar_walk::step tar_walk::fault(const tar_fault& what) {
-  report(make_error(what.code(), what.what()));
+tar_walk::step tar_walk::fault(const tar_fault& broken) {
+  report(make_error(broken.code(), broken.what()));
   if (options_.on_damage == io::on_damage::end_archive) return step::over;
-  auto padded = what.skip() ? tar_padded(*what.skip()) : std::nullopt;
+  auto padded = broken.skip() ? tar_padded(*broken.skip()) : std::nullopt;
   place_ = padded ? place::at_header : place::lost;
   lost_blocks_ = 0;
   behind_damage_.clear();
@@ -99,10 +99,10 @@ tar_walk::step tar_walk::add_header(std::string_view block) {
     place_ = place::at_header;
     if (found == tar_parser::found::other) lost_extension_ = false;
     return found == tar_parser::found::other ? step::skip : step::extension;
-  } catch (const tar_fault& what) {
+  } catch (const tar_fault& problem) {
     lost_extension_ = false;
-    if (place_ == place::lost && !what.skip()) return step::header;  // no header, or of no use
-    return fault(what);
+    if (place_ == place::lost && !problem.skip()) return step::header;  // no header, or of no use
+    return fault(problem);
   }
 }
 
@@ -133,10 +133,10 @@ tar_walk::step tar_walk::add_extension(std::string_view data) {
   try {
     parser_.add_extension(data.substr(0, parser_.data_bytes()));
     return step::header;
-  } catch (const tar_fault& what) {
+  } catch (const tar_fault& problem) {
     parser_.forget();
     lost_extension_ = true;
-    return fault(tar_fault(what.code(), what.what(), 0));
+    return fault(tar_fault(problem.code(), problem.what(), 0));
   }
 }
 

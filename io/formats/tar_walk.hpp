@@ -53,10 +53,10 @@ class tar_walk {
   step add_zero_block();
   step add_header(std::string_view block);
   step add_member(std::string_view block);
-  step fault(const tar_fault& what);
-  void report(const error& what);
+  step fault(const tar_fault& broken);
+  void report(const error& failure);
   bool may_lack_its_name(std::string_view name) const;
-  error make_error(errc code, const std::string& why) const;
+  error make_error(errc code, const std::string& reason) const;
 
   std::string archive_;
   io::tar_options options_;

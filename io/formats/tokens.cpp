@@ -199,8 +199,8 @@ task<token_file> open_tokens(std::string name, element_type type) {
     auto opened = co_await open_tokens(std::move(from), type);
     co_return opened.known_as(name);
   }
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime) co_await detail::continue_on(here.runtime->pool());  // mapping blocks
+  auto& current = co_await detail::this_context_reference();
+  if (current.runtime) co_await detail::continue_on(current.runtime->pool());  // mapping blocks
   co_return token_file::open(std::move(name), type);
 }
 
@@ -220,8 +220,8 @@ task<token_file> open_megatron(std::shared_ptr<const byte_reader> bin,
   require_little_endian(bin->name());
   auto index = co_await read_token_index(idx, options.max_index_bytes);
   auto opened = std::make_shared<token_file::content>(std::move(bin), element_type::u8);
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime) co_await detail::continue_on(here.runtime->pool());  // a long loop
+  auto& current = co_await detail::this_context_reference();
+  if (current.runtime) co_await detail::continue_on(current.runtime->pool());  // a long loop
   opened->add_index(std::move(index), idx->name());
   co_return token_file(std::move(opened));
 }
@@ -233,8 +233,8 @@ task<token_file> open_megatron(std::string prefix, megatron_options options) {
     auto opened = co_await open_megatron(std::move(bin), std::move(idx), options);
     co_return opened.known_as(prefix + ".bin");
   }
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime) co_await detail::continue_on(here.runtime->pool());
+  auto& current = co_await detail::this_context_reference();
+  if (current.runtime) co_await detail::continue_on(current.runtime->pool());
   co_return token_file::open_megatron(prefix);
 }
 

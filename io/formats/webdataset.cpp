@@ -63,10 +63,11 @@ class sample_group {
   }
 
  private:
-  [[noreturn]] void refuse(errc code, const io::tar_member& member, const std::string& why) const {
+  [[noreturn]] void refuse(errc code, const io::tar_member& member,
+                           const std::string& reason) const {
     throw error(
         code, "read " + shard_,
-        "member " + member.name() + " at byte " + std::to_string(member.offset()) + ": " + why);
+        "member " + member.name() + " at byte " + std::to_string(member.offset()) + ": " + reason);
   }
 
   std::string shard_;

@@ -160,8 +160,8 @@ task<std::shared_ptr<const byte_reader>> zip_archive::open_member(
 }
 
 // Whether this is the thread of a reactor, which must not compute for long.
-static bool is_on_reactor(const context& here) {
-  return here.runtime && detail::this_executor == &here.runtime->reactor();
+static bool is_on_reactor(const context& current) {
+  return current.runtime && detail::this_executor == &current.runtime->reactor();
 }
 
 // The content of a member, given its data as they are stored.
@@ -171,9 +171,9 @@ static task<buffer> unpack_zip_data(buffer content, const zip_member& member,
   bool is_deflated = member.method() == zip_method::deflated;
   buffer inflated;
   if (is_deflated) inflated = co_await allocate(static_cast<std::size_t>(member.size()));
-  auto& here = co_await detail::this_context_reference();
-  if (member.size() > quick_bytes && is_on_reactor(here))
-    co_await detail::continue_on(here.runtime->pool());
+  auto& current = co_await detail::this_context_reference();
+  if (member.size() > quick_bytes && is_on_reactor(current))
+    co_await detail::continue_on(current.runtime->pool());
   if (is_deflated) {
     inflate_zip_data(content.bytes(), inflated.bytes(), name);
     content = std::move(inflated);

@@ -23,9 +23,9 @@ static constexpr std::uint32_t zip_full32 = 0xffffffff;
 static constexpr std::uint16_t zip_encrypted = 1;
 static constexpr std::uint16_t zip_descriptor_follows = 1 << 3;
 
-[[noreturn]] static void refuse_zip(std::string_view name, const std::string& why,
+[[noreturn]] static void refuse_zip(std::string_view name, const std::string& reason,
                                     errc code = errc::invalid_data) {
-  throw error(code, "read " + std::string(name), why);
+  throw error(code, "read " + std::string(name), reason);
 }
 
 // The numbers of a record by their offsets, which must be in it.
@@ -145,9 +145,9 @@ static constexpr std::size_t zip_central_bytes = 46;  // without name, extra fie
 // The member that a directory goes on with, which is cut off behind it.
 static zip_member take_zip_member(std::span<const std::byte>& directory, const zip_end& end,
                                   std::string_view name) {
-  auto refuse_here = [&](const std::string& why) {
+  auto refuse_here = [&](const std::string& reason) {
     auto at = end.directory_offset + end.directory_bytes - directory.size();
-    refuse_zip(name, why + " (at byte " + std::to_string(at) + ")");
+    refuse_zip(name, reason + " (at byte " + std::to_string(at) + ")");
   };
   zip_record record{directory};
   if (directory.size() < zip_central_bytes || record.u32(0) != zip_central_mark)

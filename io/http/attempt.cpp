@@ -14,7 +14,7 @@
 
 namespace lade::io::http {
 
-host_share::host_share(client::state& of, const origin& host) : client_(of) {
+host_share::host_share(client::state& client, const origin& host) : client_(client) {
   std::lock_guard lock(client_.mutex);
   auto most = client_.settings.options.connections_per_host;
   host_ = client_.hosts.try_emplace(host.authority(), most).first;
@@ -32,11 +32,11 @@ const client::token_function* client::state::token_for(const origin& host) const
   return found == tokens.end() ? nullptr : &found->second;
 }
 
-live_transfer::live_transfer(std::shared_ptr<client::state> of, lade::runtime& where)
-    : client_(std::move(of)),
+live_transfer::live_transfer(std::shared_ptr<client::state> client, lade::runtime& runtime)
+    : client_(std::move(client)),
       easy_(client_->handles.take()),
       transfer_(std::make_unique<transfer>(easy_.get())),
-      use_(where) {
+      use_(runtime) {
   transfer_->stall_timeout = client_->settings.options.stall_timeout;
   transfer_->idle_timeout = client_->settings.options.idle_timeout;
   transfer_->keeps_authorizations = client_->settings.has_netrc();
@@ -108,7 +108,7 @@ static task<> use_memory(transfer& paused, byte_share& share) {
 
 // Runs a transfer to its end. Returns why it was not, if it was not.
 static task<std::optional<failed_attempt>> run_to_end(client::state& client, live_transfer& hop,
-                                                      received& into, const context& where) {
+                                                      received& into, const context& current) {
   auto& running = *hop;
   auto most = into.max_bytes;
   byte_share share(client.bytes);
@@ -116,17 +116,17 @@ static task<std::optional<failed_attempt>> run_to_end(client::state& client, liv
   if (!into.memory().empty()) {
     running.memory = into.memory().subspan(into.filled);
   } else {
-    running.allocates_in = &where;
+    running.allocates_in = &current;
     running.most_bytes = static_cast<std::size_t>(most);
   }
   while (true) {
     co_await hop.step();
     if (running.at() == transfer::stage::over) break;
     if (running.room.size() == running.memory.size()) {
-      if (auto why = excess_of(running, into, most); !why.empty())
+      if (auto reason = excess_of(running, into, most); !reason.empty())
         co_return failed_attempt{
             .code = make_error_code(into.room.empty() ? errc::limit_exceeded : errc::invalid_data),
-            .why = std::move(why)};
+            .why = std::move(reason)};
       share.release();
       co_await make_room(running, into, most);
     }
@@ -150,17 +150,17 @@ static attempt_result failed(failed_attempt how) {
 }
 
 // Keeps what a transfer that broke off has received, if another can continue it.
-static void keep(received& so_far, const transfer& broken) {
+static void keep(received& progress, const transfer& broken) {
   bool is_body = broken.head.is_complete && !broken.misfits &&
                  (broken.head.status == 200 || broken.head.status == 206);
   if (!is_body) return;
   auto tag = broken.head.value("etag");
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
   if (can_continue) {
-    if (so_far.filled == 0) so_far.begun = broken.head;
-    so_far.filled += broken.filled;
+    if (progress.filled == 0) progress.begun = broken.head;
+    progress.filled += broken.filled;
   } else {
-    so_far.begin_anew();
+    progress.begin_anew();
   }
 }
 
@@ -176,31 +176,31 @@ static attempt_result answer_of(const std::string& url, response_head& head, buf
 }
 
 // How many bytes are to come behind those that an attempt has received of the rest it asked for.
-static std::uint64_t missing_bytes(const received& so_far, const byte_range& asked,
+static std::uint64_t missing_bytes(const received& progress, const byte_range& asked,
                                    std::uint64_t received_bytes) noexcept {
-  auto end = so_far.object_bytes().value_or(0);
+  auto end = progress.object_bytes().value_or(0);
   if (asked.bytes != byte_range::to_end) end = std::min(end, asked.offset + asked.bytes);
   auto reached = asked.offset + received_bytes;
   return end > reached ? end - reached : 0;
 }
 
 // What a transfer that is over makes of an attempt.
-static attempt_result conclude(const std::string& url, bool gets, transfer& ended, received& so_far,
-                               const byte_range& asked) {
+static attempt_result conclude(const std::string& url, bool gets, transfer& ended,
+                               received& progress, const byte_range& asked) {
   auto& head = ended.head;
   if (ended.is_divided)
     return {.answer = {}, .divided = divided_object{url, std::move(head)}, .failure = {}};
-  bool is_continued = so_far.filled > 0;
+  bool is_continued = progress.filled > 0;
   bool is_body = head.status >= 200 && head.status < 300;
   if (is_continued && ended.succeeded() && head.status == 412) return failed(changed_object());
   if (is_continued && is_body && head.is_complete)
-    if (auto refused = refusal_of_entity(head, so_far.etag(), so_far.object_bytes())) {
+    if (auto refused = refusal_of_entity(head, progress.etag(), progress.object_bytes())) {
       refused->again = refused->code == errc::invalid_data;
-      if (refused->again) so_far.begin_anew();
+      if (refused->again) progress.begin_anew();
       return failed(*std::move(refused));
     }
   if (ended.succeeded() && head.status == 416 && is_continued) {
-    so_far.begin_anew();
+    progress.begin_anew();
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = "the object is shorter than the server has said",
                    .again = true});
@@ -208,72 +208,74 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   bool is_part = ended.succeeded() && ended.expected && head.status < 300;
   auto part = is_part ? part_bytes(head, asked) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
-    if (is_continued) so_far.begin_anew();
+    if (is_continued) progress.begin_anew();
     return failed({.code = make_error_code(errc::invalid_data),
                    .why = misfit_text(asked),
                    .again = is_continued});
   }
   if (part && *part != ended.filled) {
-    auto why = "the server sent " + std::to_string(ended.filled) + " of " + std::to_string(*part) +
-               " bytes";
-    keep(so_far, ended);
-    return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
+    auto reason = "the server sent " + std::to_string(ended.filled) + " of " +
+                  std::to_string(*part) + " bytes";
+    keep(progress, ended);
+    return failed({.code = make_error_code(errc::invalid_data), .why = reason, .again = true});
   }
   if (ended.succeeded() && !is_continued && is_of_no_bytes(head))
     return answer_of(url, head, buffer());
   if (!ended.succeeded() || !is_body) {
-    keep(so_far, ended);
+    keep(progress, ended);
     return failed(failure_of(ended));
   }
   bool is_whole = head.status == 200 || head.status == 203;
   if (gets && !is_whole && !ended.expected)
     return failed({.code = status_code(head.status),
                    .why = status_code(head.status).message() + ", which is no object"});
-  so_far.filled += ended.filled;
-  if (auto lacking = missing_bytes(so_far, asked, ended.filled); is_continued && lacking > 0)
+  progress.filled += ended.filled;
+  if (auto lacking = missing_bytes(progress, asked, ended.filled); is_continued && lacking > 0)
     return failed(
         {.code = make_error_code(errc::invalid_data),
          .why = "the rest that the server sent lacks " + std::to_string(lacking) + " bytes",
          .again = true});
-  if (so_far.filled < so_far.room.size())
+  if (progress.filled < progress.room.size())
     return failed({.code = make_error_code(errc::changed),
                    .why = "the object has become shorter while it was read"});
-  auto body =
-      so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled) : buffer();
-  return answer_of(url, is_continued ? *so_far.begun : head, std::move(body));
+  auto body = progress.room.empty() && progress.filled > 0
+                  ? progress.content.slice(0, progress.filled)
+                  : buffer();
+  return answer_of(url, is_continued ? *progress.begun : head, std::move(body));
 }
 
 // What the bytes of a whole object must come to, if its response states that.
-static void expect_checksum(const client::state& client, const request& what, const transfer& ended,
-                            received& so_far) {
+static void expect_checksum(const client::state& client, const request& request,
+                            const transfer& ended, received& progress) {
   bool is_decoded =
       client.settings.options.decompress && !ended.head.value("content-encoding").empty();
-  bool is_whole = what.method() == "GET" && what.range.is_all() && so_far.filled == 0;
+  bool is_whole = request.method() == "GET" && request.range.is_all() && progress.filled == 0;
   if (client.settings.options.verify_checksums && is_whole && !is_decoded)
-    so_far.checksum = object_checksum::stated_by(ended.head);
+    progress.checksum = object_checksum::stated_by(ended.head);
 }
 
 // Whether a body has the checksum that was stated for it, if one was. Another makes the attempt
 // fail, and the next one begin anew.
-static task<> verify(client::state& client, received& so_far, attempt_result& result) {
-  if (!result.answer || !so_far.checksum) co_return;
-  co_await update_checksum(*so_far.checksum, so_far.memory().first(so_far.filled));
-  auto mismatch = so_far.checksum->mismatch();
+static task<> verify(client::state& client, received& progress, attempt_result& result) {
+  if (!result.answer || !progress.checksum) co_return;
+  co_await update_checksum(*progress.checksum, progress.memory().first(progress.filled));
+  auto mismatch = progress.checksum->mismatch();
   ++client.verified;
   if (mismatch.empty()) co_return;
-  so_far.begin_anew();
+  progress.begin_anew();
   result = failed({.code = make_error_code(errc::invalid_data), .why = mismatch, .again = true});
 }
 
-task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
-                             received& so_far) {
-  auto& here = co_await lade::detail::this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, describe_request(what.method(), what.url()));
-  route way(what);
+task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& request,
+                             received& progress) {
+  auto& current = co_await lade::detail::this_context_reference();
+  if (!current.runtime)
+    throw error(errc::no_runtime, describe_request(request.method(), request.url()));
+  route way(request);
   while (true) {
-    auto tag = so_far.filled > 0 ? so_far.etag() : what.if_match;
-    auto headers = co_await make_headers(*client, what, way, std::move(tag));
-    auto begun = std::chrono::system_clock::now();
+    auto tag = progress.filled > 0 ? progress.etag() : request.if_match;
+    auto headers = co_await make_headers(*client, request, way, std::move(tag));
+    auto start = std::chrono::system_clock::now();
     auto found = co_await look_up(*client, way);
     if (found.failure) {
       name_hop(way, *found.failure);
@@ -284,32 +286,32 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     permit one_of_host(host.permits());
     co_await client->permits.acquire();
     permit one_of_all(client->permits);
-    auto range = rest_of(what.range, so_far.filled);
-    live_transfer hop(client, *here.runtime);
-    if (!range.is_all() && what.method() == "GET") hop->expected = range;
-    bool may_divide = range.is_all() && what.method() == "GET" && so_far.room.empty();
-    if (may_divide) hop->most_at_once = so_far.divide_above;
-    set_up(*hop, what, way, range, headers);
+    auto range = rest_of(request.range, progress.filled);
+    live_transfer hop(client, *current.runtime);
+    if (!range.is_all() && request.method() == "GET") hop->expected = range;
+    bool may_divide = range.is_all() && request.method() == "GET" && progress.room.empty();
+    if (may_divide) hop->most_at_once = progress.divide_above;
+    set_up(*hop, request, way, range, headers);
     set_addresses(*client, *hop, way, found.addresses);
     share_connection(*client, *hop, way.at);
-    auto refused = co_await run_to_end(*client, hop, so_far, here);
+    auto refused = co_await run_to_end(*client, hop, progress, current);
     count(*client, *hop);
     note_version(*client, *hop, way.at);
-    if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
+    if (!refused && leads_on(*client, request, *hop, way, refused)) continue;
     attempt_result result;
     if (refused) {
       result.failure = std::move(refused);
     } else {
-      expect_checksum(*client, what, *hop, so_far);
-      bool gets = what.method() == "GET";
+      expect_checksum(*client, request, *hop, progress);
+      bool gets = request.method() == "GET";
       bool is_body = hop->head.status >= 200 && hop->head.status < 300;
       if (gets && is_body && hop->head.is_complete)
-        result.failure = refusal_of_entity(hop->head, what.if_match);
-      if (!result.failure) result = conclude(way.url, gets, *hop, so_far, range);
-      co_await verify(*client, so_far, result);
+        result.failure = refusal_of_entity(hop->head, request.if_match);
+      if (!result.failure) result = conclude(way.url, gets, *hop, progress, range);
+      co_await verify(*client, progress, result);
     }
     if (result.failure) {
-      result.failure->again = result.failure->again || is_renewed(what, *result.failure, begun);
+      result.failure->again = result.failure->again || is_renewed(request, *result.failure, start);
       name_hop(way, *result.failure);
     }
     co_return result;

@@ -34,7 +34,7 @@ namespace lade::io::http {
 
 // What the copies of a client share.
 struct client::state {
-  explicit state(const client_options& given) : settings(given), handles(settings) {}
+  explicit state(const client_options& options) : settings(options), handles(settings) {}
 
   const token_function* token_for(const origin& host) const;
 
@@ -65,7 +65,7 @@ struct client::state {
 // reactor's thread.
 class live_transfer {
  public:
-  live_transfer(std::shared_ptr<client::state> of, lade::runtime& where);
+  live_transfer(std::shared_ptr<client::state> client, lade::runtime& runtime);
   live_transfer(const live_transfer&) = delete;
   ~live_transfer();
 
@@ -124,7 +124,7 @@ struct attempt_result {
 // Holds a permit that has been acquired.
 class permit {
  public:
-  explicit permit(semaphore& of) noexcept : of_(of) {}
+  explicit permit(semaphore& permits) noexcept : of_(permits) {}
   permit(const permit&) = delete;
   ~permit() { of_.release(); }
 
@@ -135,7 +135,7 @@ class permit {
 // A share in the permits of a host. What a permit is acquired from, and must outlive it.
 class host_share {
  public:
-  host_share(client::state& of, const origin& host);
+  host_share(client::state& client, const origin& host);
   host_share(const host_share&) = delete;
   ~host_share();
 
@@ -171,31 +171,31 @@ task<T> count_if_late(client::state& client, task<T> work) {
 // Work for a request within what is left of its time, which began at `begun`; throws
 // error(timed_out) that names the request when that is over. The client must outlive the task.
 template <class T>
-task<T> within_deadline(client::state& client, lade::detail::clock::time_point begun, task<T> work,
+task<T> within_deadline(client::state& client, lade::detail::clock::time_point start, task<T> work,
                         std::string_view method, std::string_view url) {
   auto limit = client.settings.options.deadline;
   if (limit.count() == 0) return work;
-  auto left = limit - (lade::detail::clock::now() - begun);
+  auto left = limit - (lade::detail::clock::now() - start);
   return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
 }
 
 // Throw error(invalid_argument), "<doing> <url>: ...", for a request that is no GET, or none of the
 // whole object.
-void require_get(std::string_view doing, const request& what);
-void require_whole_get(std::string_view doing, const request& what);
+void require_get(std::string_view doing, const request& request);
+void require_whole_get(std::string_view doing, const request& request);
 
 // Adds a transfer to the client's statistics.
 void count(client::state& client, const transfer& ended);
 
 // An attempt whose body is received as a whole. Throws error(stopped), what a token_function
 // throws, and errors of what can never succeed.
-task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
-                             received& so_far);
+task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& request,
+                             received& progress);
 
 // Attempts until one succeeds. `into`: where the body goes, if the caller has the memory. The
 // result is an answer, or, where a body longer than `most` is not wanted, what was left. Throws the
 // errors of client::send but for the deadline, which is the caller's. `what` must outlive the task.
-task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
+task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& request,
                                 std::span<std::byte> into = {},
                                 std::optional<std::uint64_t> most = {});
 

@@ -62,14 +62,14 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
 // not the body, if it is not.
 static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
                                                       std::optional<live_transfer>& hop,
-                                                      lade::runtime& where) {
+                                                      lade::runtime& runtime) {
   route way(body.what);
-  auto begun = std::chrono::system_clock::now();
+  auto start = std::chrono::system_clock::now();
   std::optional<failed_attempt> refused;
   do {
     auto tag = body.has_begun ? body.etag : body.what.if_match;
     auto headers = co_await make_headers(*body.owner, body.what, way, std::move(tag));
-    begun = std::chrono::system_clock::now();
+    start = std::chrono::system_clock::now();
     auto found = co_await look_up(*body.owner, way);
     refused = std::move(found.failure);
     if (refused) break;
@@ -78,7 +78,7 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
     permit one_of_host(host.permits());
     co_await body.owner->permits.acquire();
     permit one_of_all(body.owner->permits);
-    hop.emplace(body.owner, where);
+    hop.emplace(body.owner, runtime);
     if (!body.what.range.is_all()) (*hop)->expected = body.what.range;
     set_streaming((*hop)->handle());
     set_up(**hop, body.what, way, body.what.range, headers);
@@ -87,7 +87,7 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
   } while ((*hop)->at() == transfer::stage::over &&
            leads_on(*body.owner, body.what, **hop, way, refused));
   if (!refused) refused = refusal_of(body, **hop);
-  if (refused) refused->again = refused->again || is_renewed(body.what, *refused, begun);
+  if (refused) refused->again = refused->again || is_renewed(body.what, *refused, start);
   if (refused) name_hop(way, *refused);
   co_return refused;
 }
@@ -145,8 +145,8 @@ static task<T> in_time(streamed_body& body, task<T> work) {
 static void verify_stream(streamed_body& body) {
   if (!body.checksum) return;
   ++body.owner->verified;
-  if (auto why = body.checksum->mismatch(); !why.empty())
-    give_up_stream(body, {.code = make_error_code(errc::invalid_data), .why = std::move(why)});
+  if (auto reason = body.checksum->mismatch(); !reason.empty())
+    give_up_stream(body, {.code = make_error_code(errc::invalid_data), .why = std::move(reason)});
 }
 
 // Why a transfer that has ended is not the end of the body, if it is not.
@@ -175,11 +175,12 @@ static task<> recover(streamed_body& body, failed_attempt failure) {
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
   body.waits_since = lade::detail::clock::now();
   while (true) {
-    auto here = co_await this_context();
-    if (!here.runtime) throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));
+    auto current = co_await this_context();
+    if (!current.runtime)
+      throw error(errc::no_runtime, "stream " + without_secrets(body.what.url()));
     ++body.attempts;
     std::optional<live_transfer> hop;
-    auto failure = co_await in_time(body, begin_body(body, hop, *here.runtime));
+    auto failure = co_await in_time(body, begin_body(body, hop, *current.runtime));
     auto& running = **hop;
     if (!failure) take_head(body, running.head);
     std::uint64_t given = 0;

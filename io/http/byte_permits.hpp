@@ -49,7 +49,7 @@ class byte_permits {
 
 class byte_permits::awaiter : private lade::detail::waiter {
  public:
-  awaiter(byte_permits& of, std::uint64_t bytes) noexcept : of_(of), bytes_(bytes) {}
+  awaiter(byte_permits& permits, std::uint64_t bytes) noexcept : of_(permits), bytes_(bytes) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
@@ -71,7 +71,7 @@ inline byte_permits::awaiter byte_permits::acquire(std::uint64_t bytes) noexcept
 // What one body has of them.
 class byte_share {
  public:
-  explicit byte_share(byte_permits& of) noexcept : of_(of) {}
+  explicit byte_share(byte_permits& permits) noexcept : of_(permits) {}
   byte_share(const byte_share&) = delete;
   ~byte_share() { release(); }
 

@@ -124,8 +124,8 @@ std::string object_checksum::mismatch() {
 
 task<> update_checksum(object_checksum& into, std::span<const std::byte> bytes) {
   constexpr std::size_t few = std::size_t{256} << 10;
-  auto& here = co_await detail::this_context_reference();
-  if (bytes.size() > few && here.runtime) co_await detail::continue_on(here.runtime->pool());
+  auto& current = co_await detail::this_context_reference();
+  if (bytes.size() > few && current.runtime) co_await detail::continue_on(current.runtime->pool());
   into.update(bytes);
 }
 

@@ -103,8 +103,8 @@ class credential_answer {
     return {std::move(access_key), std::move(secret_key), std::move(session_token), expires};
   }
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_data, doing_, why);
+  [[noreturn]] void refuse(std::string_view reason) const {
+    throw error(errc::invalid_data, doing_, reason);
   }
 
  private:

@@ -38,11 +38,11 @@ class credential_cache {
 
   // For a server that says that those of an attempt have expired, which began then: the next one
   // gets others, unless there are newer ones already.
-  void expire(s3_credentials::time begun);
+  void expire(s3_credentials::time start);
 
   // The same for a server that refuses an attempt and does not say why. Returns whether another is
   // worth it: there are newer ones already, or these are so old that the next one gets others.
-  bool expire_if_old(s3_credentials::time begun);
+  bool expire_if_old(s3_credentials::time start);
 
   // Gets new credentials each time before the last ones expire, until it is stopped: so no request
   // waits for them. Background work. The cache must outlive the task.

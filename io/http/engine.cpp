@@ -72,7 +72,7 @@ CURLM* engine::open_multi(engine& self) noexcept {
   return made;
 }
 
-engine::engine(detail::reactor& where) : reactor_service(where), multi_(open_multi(*this)) {
+engine::engine(detail::reactor& reactor) : reactor_service(reactor), multi_(open_multi(*this)) {
   if (!multi_) throw std::bad_alloc();
   idle_watch_.watched = this;
   idle_watch_.fired = [](detail::timer& due) noexcept {
@@ -87,20 +87,20 @@ engine::~engine() {
 
 // libcurl closes the oldest of too many idle connections: where more than `kept_` are needed side
 // by side, each would be made anew.
-void engine::attach(transfer& what) {
-  if (auto failure = curl_multi_add_handle(multi_, what.easy_); failure != CURLM_OK)
+void engine::attach(transfer& moved) {
+  if (auto failure = curl_multi_add_handle(multi_, moved.easy_); failure != CURLM_OK)
     throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
   if (++attached_ <= kept_) return;
   kept_ = attached_;
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(kept_));
 }
 
-void engine::detach(transfer& what) noexcept {
-  curl_multi_remove_handle(multi_, what.easy_);
+void engine::detach(transfer& moved) noexcept {
+  curl_multi_remove_handle(multi_, moved.easy_);
   if (--attached_ > 0) return;
   idle_since_ = clock::now();
   idle_timeout_ =
-      idle_watch_.started ? std::min(idle_timeout_, what.idle_timeout) : what.idle_timeout;
+      idle_watch_.started ? std::min(idle_timeout_, moved.idle_timeout) : moved.idle_timeout;
   auto due = detail::later(idle_since_, idle_timeout_);
   if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it looks again then
   where().remove(idle_watch_);
@@ -261,32 +261,32 @@ void engine::end_if_stalled(transfer& running) noexcept {
   stepped_.add(running);
 }
 
-void engine::advance(transfer& what, transfer_step& who) {
-  what.waiting_ = &who;
-  what.last_byte_ = clock::now();
-  if (what.stage_ == transfer::stage::idle) {
-    what.engine_ = this;
-    what.install();
-    attach(what);
-    what.stage_ = transfer::stage::running;
-    watch(what);
-  } else if (what.stage_ == transfer::stage::paused) {
-    what.stage_ = transfer::stage::running;
-    watch(what);
-    curl_easy_pause(what.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
+void engine::advance(transfer& moved, transfer_step& who) {
+  moved.waiting_ = &who;
+  moved.last_byte_ = clock::now();
+  if (moved.stage_ == transfer::stage::idle) {
+    moved.engine_ = this;
+    moved.install();
+    attach(moved);
+    moved.stage_ = transfer::stage::running;
+    watch(moved);
+  } else if (moved.stage_ == transfer::stage::paused) {
+    moved.stage_ = transfer::stage::running;
+    watch(moved);
+    curl_easy_pause(moved.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
   } else {
-    stepped_.add(what);
+    stepped_.add(moved);
   }
 }
 
-void engine::abort(transfer& what, CURLcode result) noexcept {
-  what.waiting_ = nullptr;
-  where().remove(what.stall_watch_);
-  stepped_.remove(what);
-  if (what.stage_ == transfer::stage::running || what.stage_ == transfer::stage::paused)
-    detach(what);
-  what.stage_ = transfer::stage::over;
-  what.result_ = result;
+void engine::abort(transfer& moved, CURLcode result) noexcept {
+  moved.waiting_ = nullptr;
+  where().remove(moved.stall_watch_);
+  stepped_.remove(moved);
+  if (moved.stage_ == transfer::stage::running || moved.stage_ == transfer::stage::paused)
+    detach(moved);
+  moved.stage_ = transfer::stage::over;
+  moved.result_ = result;
 }
 
 }  // namespace lade::io::http

@@ -93,8 +93,8 @@ failed_attempt changed_object() {
 
 std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::string_view etag,
                                                 std::optional<std::uint64_t> bytes) {
-  auto refuse = [](std::string why) {
-    return failed_attempt{.code = make_error_code(errc::invalid_data), .why = std::move(why)};
+  auto refuse = [](std::string reason) {
+    return failed_attempt{.code = make_error_code(errc::invalid_data), .why = std::move(reason)};
   };
   auto found = head.value("etag");
   if (is_strong(etag) && found.empty()) return refuse("the server has left out the entity tag");
@@ -126,10 +126,10 @@ failed_attempt failure_of(const transfer& ended) {
           .retry_after = retry_after(ended.head, std::chrono::system_clock::now())};
 }
 
-bool is_renewed(const request& what, const failed_attempt& refusal, request::time begun) {
+bool is_renewed(const request& request, const failed_attempt& refusal, request::time start) {
   bool is_refusal = refusal.code == status_code(400) || refusal.code == status_code(401) ||
                     refusal.code == status_code(403);
-  return is_refusal && what.renew && what.renew(refusal.why, begun);
+  return is_refusal && request.renew && request.renew(refusal.why, start);
 }
 
 }  // namespace lade::io::http

@@ -29,7 +29,7 @@ std::string longer_than(std::uint64_t most);
 failed_attempt failure_of(const transfer& ended);
 
 // Whether a request is signed otherwise in another attempt, which may be accepted.
-bool is_renewed(const request& what, const failed_attempt& refusal, request::time begun);
+bool is_renewed(const request& request, const failed_attempt& refusal, request::time start);
 
 failed_attempt changed_object();
 

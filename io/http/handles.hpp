@@ -18,7 +18,7 @@ namespace lade::io::http {
 // What client_options say, kept.
 struct client_settings {
   // Throws error(invalid_argument) that names the option that cannot work.
-  explicit client_settings(const client_options& given);
+  explicit client_settings(const client_options& options);
 
   client_options options;
   std::string ca_file, ca_directory, certificate, private_key, proxy, no_proxy, netrc_file,

@@ -15,7 +15,7 @@ namespace lade::io::http {
 
 // Where a request goes next.
 struct route {
-  explicit route(const request& what) : url(what.url()), at(url) {}
+  explicit route(const request& request) : url(request.url()), at(url) {}
 
   std::string url;
   origin at;
@@ -26,11 +26,11 @@ struct route {
 
 // The headers of a request to where the way has led, with tokens and signatures. Before permits are
 // acquired: a function of the program may send requests itself.
-task<header_list> make_headers(client::state& client, const request& what, const route& way,
+task<header_list> make_headers(client::state& client, const request& request, const route& way,
                                std::string if_match);
 
 // Sets a transfer up for a hop, with its headers.
-void set_up(transfer& hop, const request& what, const route& way, const byte_range& range,
+void set_up(transfer& hop, const request& request, const route& way, const byte_range& range,
             const header_list& headers);
 
 // Requests to a host that has answered over HTTP/2 wait for a connection that is being made, and
@@ -56,8 +56,8 @@ void set_addresses(const client::state& client, transfer& hop, const route& way,
 
 // Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
 // it would, but may not.
-bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
-              std::optional<failed_attempt>& refused);
+bool leads_on(const client::state& client, const request& request, const transfer& ended,
+              route& way, std::optional<failed_attempt>& refused);
 
 // Says where a failure was, if that is not where the request went at first.
 void name_hop(const route& way, failed_attempt& failure);

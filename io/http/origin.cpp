@@ -112,8 +112,8 @@ bool origin::is_address() const noexcept {
          std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
-[[noreturn]] static void refuse_host(const std::string& given, std::string_view why) {
-  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(given)), why);
+[[noreturn]] static void refuse_host(const std::string& given, std::string_view reason) {
+  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(given)), reason);
 }
 
 std::string known_host(const std::string& given) {

@@ -47,9 +47,9 @@ class profile_parser {
     return value;
   }
 
-  [[noreturn]] void refuse(std::string_view why) const {
+  [[noreturn]] void refuse(std::string_view reason) const {
     throw error(errc::invalid_data, "read " + std::string(name_),
-                "line " + std::to_string(line_) + ": " + std::string(why));
+                "line " + std::to_string(line_) + ": " + std::string(reason));
   }
 
   std::pair<std::string, std::string_view> split(std::string_view text) const {

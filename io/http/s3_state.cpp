@@ -39,8 +39,8 @@ s3_place::s3_place(std::string region, std::string endpoint, std::optional<bool>
 
 // A signature covers the host as libcurl sends it, which is without the scheme's own port.
 void s3_place::remove_default_port() {
-  const origin where(endpoint_);
-  auto own = where.scheme == "https" ? std::string(":443") : std::string(":80");
+  const origin address(endpoint_);
+  auto own = address.scheme == "https" ? std::string(":443") : std::string(":80");
   if (endpoint_.ends_with(own)) endpoint_.resize(endpoint_.size() - own.size());
 }
 
@@ -58,16 +58,16 @@ std::string s3_place::http_url(const s3_name& name, const std::string& query) co
 // An endpoint that can be asked. Otherwise throws error(invalid_argument) that says where it is
 // from.
 static std::string require_endpoint(const std::string& from, std::string endpoint) {
-  std::string why;
+  std::string reason;
   try {
     (void)origin(endpoint);
   } catch (const error& failure) {
-    why = failure.what();
+    reason = failure.what();
   }
-  if (why.empty() && endpoint.find_first_of("?#@") != std::string::npos)
-    why = without_secrets(endpoint) + " has a query, a fragment or user information";
-  if (why.empty()) return endpoint;
-  throw error(errc::invalid_argument, "make an S3 store", from + ": " + why);
+  if (reason.empty() && endpoint.find_first_of("?#@") != std::string::npos)
+    reason = without_secrets(endpoint) + " has a query, a fragment or user information";
+  if (reason.empty()) return endpoint;
+  throw error(errc::invalid_argument, "make an S3 store", from + ": " + reason);
 }
 
 static std::string require_region(std::string region) {
@@ -92,13 +92,13 @@ static std::string endpoint_of(const s3_profile& profile) {
   return require_endpoint("endpoint_url of profile " + profile.name(), std::move(url));
 }
 
-s3_store::state::state(const s3_options& given, client made, s3_credentials_function from)
-    : region(require_region(given.region.empty() ? first_set({"AWS_REGION", "AWS_DEFAULT_REGION"})
-                                                 : std::string(given.region))),
-      endpoint(find_endpoint(given.endpoint)),
-      path_style(given.path_style),
-      is_anonymous(given.anonymous),
-      requester_pays(given.requester_pays),
+s3_store::state::state(const s3_options& options, client made, s3_credentials_function from)
+    : region(require_region(options.region.empty() ? first_set({"AWS_REGION", "AWS_DEFAULT_REGION"})
+                                                   : std::string(options.region))),
+      endpoint(find_endpoint(options.endpoint)),
+      path_style(options.path_style),
+      is_anonymous(options.anonymous),
+      requester_pays(options.requester_pays),
       requests(std::move(made)),
       credentials(
           std::make_shared<credential_cache>(from ? std::move(from) : s3_default_credentials())) {
@@ -135,22 +135,22 @@ task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
   co_return known_place();
 }
 
-static task<> keep_credentials_fresh(std::shared_ptr<credential_cache> of) {
-  co_await of->keep_fresh();
+static task<> keep_credentials_fresh(std::shared_ptr<credential_cache> cache) {
+  co_await cache->keep_fresh();
 }
 
 static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
                               std::shared_ptr<const s3_place> where, std::string body_hash,
-                              const request& what, http::header_list& headers) {
+                              const request& request, http::header_list& headers) {
   auto keys = co_await store->credentials->current();
   if (keys.expires() != s3_credentials::time::max()) {
-    auto& here = co_await detail::this_context_reference();
+    auto& current = co_await detail::this_context_reference();
     auto kept = store->credentials;
-    start_background(here, kept.get(), "renew credentials",
+    start_background(current, kept.get(), "renew credentials",
                      [kept] { return keep_credentials_fresh(kept); });
   }
   auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  where->signer().sign(what.method(), what.url(), headers, keys, body_hash, now);
+  where->signer().sign(request.method(), request.url(), headers, keys, body_hash, now);
 }
 
 void require_s3_key(std::string_view doing, std::string_view url) {
@@ -168,18 +168,18 @@ static task<request> make_signed_request(std::shared_ptr<const s3_store::state> 
   if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
   if (store->is_anonymous) co_return made;
   auto hash = sha256_text(made.body.text());
-  made.sign = [store, where, hash](const request& what, http::header_list& headers) {
-    return sign_s3_request(store, where, hash, what, headers);
+  made.sign = [store, where, hash](const request& request, http::header_list& headers) {
+    return sign_s3_request(store, where, hash, request, headers);
   };
   if (method == "HEAD")
     made.renew = [store, was_renewed = std::make_shared<std::atomic<bool>>(false)](
-                     std::string_view, request::time begun) {
-      return !was_renewed->exchange(true) && store->credentials->expire_if_old(begun);
+                     std::string_view, request::time start) {
+      return !was_renewed->exchange(true) && store->credentials->expire_if_old(start);
     };
   else
-    made.renew = [store](std::string_view why, request::time begun) {
-      bool is_expired = why.find("ExpiredToken") != std::string_view::npos;
-      if (is_expired) store->credentials->expire(begun);
+    made.renew = [store](std::string_view reason, request::time start) {
+      bool is_expired = reason.find("ExpiredToken") != std::string_view::npos;
+      if (is_expired) store->credentials->expire(start);
       return is_expired;
     };
   co_return made;

@@ -46,7 +46,7 @@ class s3_place {
 };
 
 struct s3_store::state {
-  state(const s3_options& given, client made, s3_credentials_function from);
+  state(const s3_options& options, client made, s3_credentials_function from);
 
   // Where the store is. The profile is read for the first request, if it is needed for that.
   task<std::shared_ptr<const s3_place>> place() const;

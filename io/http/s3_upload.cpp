@@ -25,8 +25,8 @@ static constexpr std::uint64_t most_parts = 10'000;
 static std::size_t part_size(const s3_upload_options& options, const std::string& url) {
   constexpr std::uint64_t least = std::uint64_t{5} << 20;
   constexpr std::uint64_t most = std::uint64_t{5} << 30;
-  auto refuse = [&](errc code, const std::string& why) {
-    throw error(code, "upload " + without_secrets(url), why);
+  auto refuse = [&](errc code, const std::string& reason) {
+    throw error(code, "upload " + without_secrets(url), reason);
   };
   if (options.part_bytes < least || options.part_bytes > most)
     refuse(errc::invalid_argument, "part_bytes must be from 5 MiB to 5 GiB");
@@ -95,10 +95,10 @@ class part_source {
 // Sends the request that begins an upload. Where answers were lost, the server may have begun one
 // whose id nobody knows.
 static task<response> ask_for_upload(multipart_upload& upload) {
-  auto what = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
-  what.max_bytes = most_answer_bytes;
+  auto request = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
+  request.max_bytes = most_answer_bytes;
   try {
-    co_return co_await upload.store->requests.send(std::move(what));
+    co_return co_await upload.store->requests.send(std::move(request));
   } catch (const error& failure) {
     if (failure.code().category() != curl_category()) throw;
     throw error(failure.code(), failure.what(), "the server may keep an upload without parts");
@@ -115,9 +115,9 @@ static task<> begin_upload(multipart_upload& upload) {
 
 static task<> send_part(multipart_upload& upload, std::size_t number, buffer part) {
   auto query = "partNumber=" + std::to_string(number) + "&" + upload.query();
-  auto what =
+  auto request =
       co_await make_s3_request(upload.store, "PUT", upload.url, std::move(query), std::move(part));
-  auto answer = co_await upload.store->requests.send(std::move(what));
+  auto answer = co_await upload.store->requests.send(std::move(request));
   if (answer.etag().empty())
     throw error(errc::invalid_data, upload.doing,
                 "the server has given no entity tag of part " + std::to_string(number));
@@ -217,8 +217,8 @@ static task<object_info> upload_object(std::shared_ptr<const s3_store::state> st
   bool is_whole = co_await parts.ended();
   if (is_whole) {
     auto bytes = first.size();
-    auto what = co_await make_s3_request(store, "PUT", url, {}, std::move(first));
-    auto answer = co_await store->requests.send(std::move(what));
+    auto request = co_await make_s3_request(store, "PUT", url, {}, std::move(first));
+    auto answer = co_await store->requests.send(std::move(request));
     co_return object_info(url, bytes, without_quotes(std::string(answer.etag())));
   }
   multipart_upload upload(std::move(store), std::move(url));

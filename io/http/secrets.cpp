@@ -47,14 +47,14 @@ void request_secrets::sort() {
   std::ranges::sort(texts_, [](auto& a, auto& b) { return a.size() > b.size(); });
 }
 
-request_secrets request_secrets::of(const transfer& what) {
+request_secrets request_secrets::of(const transfer& moved) {
   const char* url = nullptr;
-  curl_easy_getinfo(what.handle(), CURLINFO_EFFECTIVE_URL, &url);
-  auto form = has_form(what.headers.get()) ? what.outgoing.text() : std::string_view();
-  request_secrets all(url ? url : "", what.headers.get(), form);
-  for (std::string_view lines = what.authorizations; !lines.empty();)
+  curl_easy_getinfo(moved.handle(), CURLINFO_EFFECTIVE_URL, &url);
+  auto form = has_form(moved.headers.get()) ? moved.outgoing.text() : std::string_view();
+  request_secrets all(url ? url : "", moved.headers.get(), form);
+  for (std::string_view lines = moved.authorizations; !lines.empty();)
     all.add_header(take_until(lines, "\n"));
-  for (auto& proxy : what.proxy_urls) all.add_proxy(proxy);
+  for (auto& proxy : moved.proxy_urls) all.add_proxy(proxy);
   all.sort();
   return all;
 }

@@ -185,7 +185,8 @@ class transfer_list {
 // result CURLE_ABORTED_BY_CALLBACK.
 class advance {
  public:
-  explicit advance(transfer& what, detail::reactor*& where) noexcept : what_(what), where_(where) {}
+  explicit advance(transfer& moved, detail::reactor*& reactor) noexcept
+      : what_(moved), where_(reactor) {}
   transfer_step operator co_await() const noexcept;
 
  private:
@@ -195,8 +196,8 @@ class advance {
 
 class transfer_step final : public service_await<engine> {
  public:
-  transfer_step(transfer& what, detail::reactor*& where) noexcept
-      : service_await(where), transfer_(what), kept_(where) {}
+  transfer_step(transfer& moved, detail::reactor*& reactor) noexcept
+      : service_await(reactor), transfer_(moved), kept_(reactor) {}
 
   void await_resume() const;  // throws what beginning has thrown
   void ended() noexcept;
@@ -215,14 +216,14 @@ inline transfer_step advance::operator co_await() const noexcept { return {what_
 // libcurl's multi handle on a reactor, with the connections that it keeps.
 class engine final : public reactor_service {
  public:
-  explicit engine(detail::reactor& where);
+  explicit engine(detail::reactor& reactor);
   ~engine() override;
 
   // Runs the transfer until its step ends, and then calls who.ended().
-  void advance(transfer& what, transfer_step& who);
+  void advance(transfer& moved, transfer_step& who);
 
   // Ends a transfer; calls nobody.
-  void abort(transfer& what, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
+  void abort(transfer& moved, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
 
  private:
   friend class transfer;
@@ -242,8 +243,8 @@ class engine final : public reactor_service {
   static CURLM* open_multi(engine& self) noexcept;
   void act(int fd, int events) noexcept;
   void collect() noexcept;
-  void attach(transfer& what);
-  void detach(transfer& what) noexcept;
+  void attach(transfer& moved);
+  void detach(transfer& moved) noexcept;
   void close_if_idle() noexcept;
   void watch(transfer& running) noexcept;
   void end_if_stalled(transfer& running) noexcept;

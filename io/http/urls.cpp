@@ -16,10 +16,10 @@ class web_objects final : public store {
   task<buffer> read(std::string url) const override { return read_body(client_, std::move(url)); }
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
-    request what("GET", std::move(url));
-    what.range = {offset, bytes};
-    what.if_match = with_quotes(etag);
-    return client_.get_part(std::move(what));
+    request request("GET", std::move(url));
+    request.range = {offset, bytes};
+    request.if_match = with_quotes(etag);
+    return client_.get_part(std::move(request));
   }
 
   task<std::shared_ptr<const byte_reader>> open(std::string url,

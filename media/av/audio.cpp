@@ -32,8 +32,8 @@ struct decode_audio::texts {
   std::string channel_layout;
 };
 
-static void require_audio_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "make decode_audio", why);
+static void require_audio_option(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::invalid_argument, "make decode_audio", reason);
 }
 
 static void check_audio_options(const audio_options& options) {
@@ -104,8 +104,8 @@ static void copy_audio_elements(const std::byte* from, std::byte* to, std::size_
 static void copy_padded(const tensor& from, const tensor& slot, audio_layout layout) {
   const bool planar = layout == audio_layout::planar;
   const auto rows = static_cast<std::size_t>(planar ? slot.shape()[0] : 1);
-  const auto per_row = [&](const tensor& of) {
-    return rows == 0 ? 0 : of.spec().elements() / rows;
+  const auto per_row = [&](const tensor& value) {
+    return rows == 0 ? 0 : value.spec().elements() / rows;
   };
   const auto there = per_row(from);
   const auto wanted = per_row(slot);
@@ -255,25 +255,25 @@ static tensor decode_from(const audio_options& options, const std::string& name,
 }
 
 // Takes memory from the stage for which a coroutine runs.
-static tensor decode_within(const context& here, memory_charge reserved,
+static tensor decode_within(const context& current, memory_charge reserved,
                             const audio_options& options, const std::string& name,
                             const decode_into_sink& source) {
-  if (here.memory == nullptr || here.stage == nullptr)
-    return decode_from(options, name, source, here.stop);
-  detail::call_memory memory(*here.memory, *here.stage, here.stop);
+  if (current.memory == nullptr || current.stage == nullptr)
+    return decode_from(options, name, source, current.stop);
+  detail::call_memory memory(*current.memory, *current.stage, current.stop);
   memory.reserve(std::move(reserved));
   const detail::call_memory::entered inside(memory);
-  return decode_from(options, name, source, here.stop);
+  return decode_from(options, name, source, current.stop);
 }
 
 // `source` must outlive the await.
 static task<tensor> decode_on_pool(audio_options options, std::string name,
                                    const decode_into_sink& source) {
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   const auto spec = audio_spec(options, options.channels);
   auto reserved = co_await charge(decoder_bytes + spec.bytes() + staged_bytes(options, spec));
-  if (here.runtime) co_await detail::continue_on(here.runtime->pool());
-  co_return decode_within(here, std::move(reserved), options, name, source);
+  if (current.runtime) co_await detail::continue_on(current.runtime->pool());
+  co_return decode_within(current, std::move(reserved), options, name, source);
 }
 
 static task<tensor> read_all_audio(audio_options options, std::shared_ptr<const byte_reader> from,

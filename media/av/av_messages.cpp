@@ -96,10 +96,10 @@ std::string av_messages::addition() const {
   return last_error_.empty() ? std::string() : " (" + last_error_ + ")";
 }
 
-int check_av(int result, std::string_view doing, const av_messages& said) {
-  if (result >= 0 || result == AVERROR_EXIT || said.last_error().empty())
+int check_av(int result, std::string_view doing, const av_messages& messages) {
+  if (result >= 0 || result == AVERROR_EXIT || messages.last_error().empty())
     return check_av(result, doing);
-  throw error(av_error_code(result), doing, av_category().message(result) + said.addition());
+  throw error(av_error_code(result), doing, av_category().message(result) + messages.addition());
 }
 
 }  // namespace lade::media

@@ -68,6 +68,6 @@ class av_messages {
 };
 
 // check_av with what FFmpeg has said.
-int check_av(int result, std::string_view doing, const av_messages& said);
+int check_av(int result, std::string_view doing, const av_messages& messages);
 
 }  // namespace lade::media

@@ -20,7 +20,7 @@ namespace lade::media {
 // Any thread, as the other reader, which must not be null.
 class byte_counter final : public byte_reader {
  public:
-  explicit byte_counter(std::shared_ptr<const byte_reader> of) noexcept : of_(std::move(of)) {}
+  explicit byte_counter(std::shared_ptr<const byte_reader> file) noexcept : of_(std::move(file)) {}
 
   std::uint64_t bytes_read() const noexcept { return bytes_; }
 

@@ -22,9 +22,9 @@ std::size_t memory_input::read(std::span<std::byte> into, std::uint64_t offset) 
 // Runs a task on a reactor of the context's runtime, with its stop, and blocks until it has
 // finished.
 template <class T>
-static T block_on_reactor(const context& of, task<T> work) {
-  auto& reactor = of.runtime->reactor();
-  context surroundings = of;
+static T block_on_reactor(const context& current, task<T> work) {
+  auto& reactor = current.runtime->reactor();
+  context surroundings = current;
   surroundings.home = &reactor;
   detail::promise_base root;
   root.context = &surroundings;

@@ -53,7 +53,7 @@ class blocking_input final : public byte_input {
       : from_(std::move(from)) {}
 
   // The context of the reads to come, which it must outlive: their runtime, and their stop.
-  void set_context(const context& of) noexcept { context_ = &of; }
+  void set_context(const context& current) noexcept { context_ = &current; }
 
   std::uint64_t size() const override { return from_->size(); }
   bool is_in_memory() const noexcept override { return false; }

@@ -21,8 +21,8 @@ namespace lade::media {
 
 static constexpr std::string_view making_clips = "make decode_clip";
 
-static void require_clip_option(bool condition, std::string_view why, std::string_view doing) {
-  if (!condition) throw error(errc::invalid_argument, doing, why);
+static void require_clip_option(bool condition, std::string_view reason, std::string_view doing) {
+  if (!condition) throw error(errc::invalid_argument, doing, reason);
 }
 
 // Parts of rates are so small that no multiple of 65,536 overflows.
@@ -32,34 +32,36 @@ static bool is_rate(const rational& fps) noexcept {
          fps.denominator() <= largest;
 }
 
-static void check_sampling(const clip_sampling& how, std::string_view doing) {
-  const auto require = [&](bool condition, std::string_view why) {
-    require_clip_option(condition, why, doing);
+static void check_sampling(const clip_sampling& sampling, std::string_view doing) {
+  const auto require = [&](bool condition, std::string_view reason) {
+    require_clip_option(condition, reason, doing);
   };
-  require(how.frames >= 1 && how.frames <= 1 << 16, "frames must be 1 to 65536");
-  require(how.clips >= 1 && how.clips <= 1 << 10, "clips must be 1 to 1024");
-  require(how.position <= clip_position::spaced, "position is none of clip_position");
-  require(how.fps == 0 || is_rate(how.fps), "fps must be 0, or 0.001 to 1000");
-  require(how.stride >= 1 && how.stride <= 1 << 16, "stride must be 1 to 65536");
-  require(how.fps == 0 || how.stride == 1, "fps and stride cannot both be given");
-  require(how.end <= clip_end::refuse, "end is none of clip_end");
-  if (how.clips == 1) return;
+  require(sampling.frames >= 1 && sampling.frames <= 1 << 16, "frames must be 1 to 65536");
+  require(sampling.clips >= 1 && sampling.clips <= 1 << 10, "clips must be 1 to 1024");
+  require(sampling.position <= clip_position::spaced, "position is none of clip_position");
+  require(sampling.fps == 0 || is_rate(sampling.fps), "fps must be 0, or 0.001 to 1000");
+  require(sampling.stride >= 1 && sampling.stride <= 1 << 16, "stride must be 1 to 65536");
+  require(sampling.fps == 0 || sampling.stride == 1, "fps and stride cannot both be given");
+  require(sampling.end <= clip_end::refuse, "end is none of clip_end");
+  if (sampling.clips == 1) return;
   using enum clip_position;
-  const bool differ = !how.start && (how.position == random || how.position == random_key ||
-                                     how.position == spaced);
+  const bool differ =
+      !sampling.start && (sampling.position == random || sampling.position == random_key ||
+                          sampling.position == spaced);
   require(differ, "several clips need the position random, random_key or spaced");
-  require(how.end != clip_end::shorten, "several clips cannot be shortened");
+  require(sampling.end != clip_end::shorten, "several clips cannot be shortened");
 }
 
 // How long a frame is shown, if the stream states that and its unit of time has to round it. A unit
 // that is as coarse as frames tells nothing of a rounded time.
-static std::optional<rational> rounded_duration(const stream_info& of) {
+static std::optional<rational> rounded_duration(const stream_info& stream) {
   constexpr std::int64_t fewest_units = 4;
-  const auto rate = of.frame_rate();
+  const auto rate = stream.frame_rate();
   if (!rate || *rate <= 0) return std::nullopt;
   const auto duration = rational(1) / *rate;
-  const auto units = floor_units(duration, of.time_base());
-  if (units < fewest_units || units == ceil_units(duration, of.time_base())) return std::nullopt;
+  const auto units = floor_units(duration, stream.time_base());
+  if (units < fewest_units || units == ceil_units(duration, stream.time_base()))
+    return std::nullopt;
   return duration;
 }
 
@@ -68,12 +70,12 @@ static std::optional<rational> rounded_duration(const stream_info& of) {
 // as that rate says: all of a video with a constant rate, of others those whose distance is sought.
 class frame_distances {
  public:
-  explicit frame_distances(const packet_index& of)
-      : of_(of), unit_(of.stream().time_base()), rounded_(rounded_duration(of.stream())) {
+  explicit frame_distances(const packet_index& index)
+      : of_(index), unit_(index.stream().time_base()), rounded_(rounded_duration(index.stream())) {
     constexpr std::int64_t places = 16;
-    is_constant_ = rounded_ && of.size() > 0;
+    is_constant_ = rounded_ && index.size() > 0;
     for (std::int64_t i = 1; is_constant_ && i <= places; ++i)
-      is_constant_ = agrees(0, (of.size() - 1) * i / places);
+      is_constant_ = agrees(0, (index.size() - 1) * i / places);
   }
 
   // Compares the distance with a time. The number of frames stands for the end of the video.
@@ -120,14 +122,15 @@ class frame_distances {
 // A clip's frames, if it starts at a given one.
 class clip_frames {
  public:
-  clip_frames(const packet_index& of, const clip_sampling& how)
-      : of_(of),
-        how_(how),
-        step_(how.fps > 0 ? rational(1) / how.fps : rational()),
-        distances_(of) {
-    check_sampling(how, "sample a clip");
-    if (of.size() == 0)
-      throw error(errc::invalid_data, "sample a clip of " + of.stream().name(), "it has no frames");
+  clip_frames(const packet_index& index, const clip_sampling& sampling)
+      : of_(index),
+        how_(sampling),
+        step_(sampling.fps > 0 ? rational(1) / sampling.fps : rational()),
+        distances_(index) {
+    check_sampling(sampling, "sample a clip");
+    if (index.size() == 0)
+      throw error(errc::invalid_data, "sample a clip of " + index.stream().name(),
+                  "it has no frames");
   }
 
   std::vector<std::int64_t> from(std::int64_t start) const {
@@ -199,32 +202,33 @@ class clip_frames {
   frame_distances distances_;
 };
 
-static std::int64_t random_start(const packet_index& of, std::int64_t last, bool at_key,
+static std::int64_t random_start(const packet_index& index, std::int64_t last, bool at_key,
                                  random& draw) {
   const auto count = static_cast<std::uint64_t>(last) + 1;
   if (!at_key) return static_cast<std::int64_t>(draw.below(count));
   std::vector<std::int64_t> keys;
   for (std::int64_t i = 0; i <= last; ++i)
-    if (of.is_key(i)) keys.push_back(i);
+    if (index.is_key(i)) keys.push_back(i);
   return keys.empty() ? 0 : keys[draw.below(keys.size())];
 }
 
-static std::vector<std::int64_t> spread_frames(const packet_index& of, int count) {
+static std::vector<std::int64_t> spread_frames(const packet_index& index, int count) {
   std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < count; ++i) numbers.push_back((2 * i + 1) * of.size() / (2 * count));
+  for (std::int64_t i = 0; i < count; ++i)
+    numbers.push_back((2 * i + 1) * index.size() / (2 * count));
   return numbers;
 }
 
 // The first frame of clip `i`.
-static std::int64_t start_of_clip(int i, const clip_frames& frames, const packet_index& of,
-                                  const clip_sampling& how, random& draw) {
-  if (how.start) return frames.start_at(*how.start);
+static std::int64_t start_of_clip(int i, const clip_frames& frames, const packet_index& index,
+                                  const clip_sampling& sampling, random& draw) {
+  if (sampling.start) return frames.start_at(*sampling.start);
   const auto last = frames.last_start();
-  switch (how.position) {
+  switch (sampling.position) {
     case clip_position::centre: return last / 2;
-    case clip_position::spaced: return how.clips == 1 ? 0 : last * i / (how.clips - 1);
-    case clip_position::random: return random_start(of, last, false, draw);
-    case clip_position::random_key: return random_start(of, last, true, draw);
+    case clip_position::spaced: return sampling.clips == 1 ? 0 : last * i / (sampling.clips - 1);
+    case clip_position::random: return random_start(index, last, false, draw);
+    case clip_position::random_key: return random_start(index, last, true, draw);
     case clip_position::first:
     case clip_position::spread: break;
   }
@@ -383,10 +387,10 @@ static rational start_in_field(const sample& in, std::string_view name) {
 // `in`: null if there is none.
 std::vector<std::int64_t> decode_clip::numbers_for(const packet_index& of, const sample* in,
                                                    random& draw) const {
-  auto how = options_.sampling;
+  auto sampling = options_.sampling;
   if (in != nullptr && !options_.start_field.empty())
-    how.start = start_in_field(*in, options_.start_field);
-  return sample_clip(of, how, draw);
+    sampling.start = start_in_field(*in, options_.start_field);
+  return sample_clip(of, sampling, draw);
 }
 
 tensor_spec decode_clip::spec_of(std::span<const std::int64_t> numbers) const {
@@ -459,9 +463,9 @@ task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const by
   const auto spec = decode.spec_of(numbers);
   const auto memory = co_await allocate(spec.bytes());
   const tensor clip(spec, memory);
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  decode.write_clip(opened, numbers, clip, draw, here.stop);
+  auto& current = co_await detail::this_context_reference();
+  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  decode.write_clip(opened, numbers, clip, draw, current.stop);
   co_return clip;
 }
 

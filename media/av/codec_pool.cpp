@@ -56,48 +56,49 @@ static void append_text(std::string& key, std::string_view text) {
   key.append(text);
 }
 
-static std::string codec_key(const AVCodecParameters& of, const decode_options& options,
+static std::string codec_key(const AVCodecParameters& parameters, const decode_options& options,
                              const AVRational& time_base) {
   std::string key;
-  for (const int value : {int(of.codec_id),
-                          int(of.codec_tag),
-                          of.format,
-                          of.width,
-                          of.height,
-                          of.profile,
-                          of.level,
-                          int(of.field_order),
-                          int(of.color_range),
-                          int(of.color_primaries),
-                          int(of.color_trc),
-                          int(of.color_space),
-                          int(of.chroma_location),
-                          of.video_delay,
-                          of.sample_rate,
-                          of.block_align,
-                          of.frame_size,
-                          of.bits_per_coded_sample,
-                          of.bits_per_raw_sample,
-                          of.sample_aspect_ratio.num,
-                          of.sample_aspect_ratio.den,
-                          of.initial_padding,
-                          of.trailing_padding,
-                          of.seek_preroll,
-                          int(of.ch_layout.order),
-                          of.ch_layout.nb_channels,
+  for (const int value : {int(parameters.codec_id),
+                          int(parameters.codec_tag),
+                          parameters.format,
+                          parameters.width,
+                          parameters.height,
+                          parameters.profile,
+                          parameters.level,
+                          int(parameters.field_order),
+                          int(parameters.color_range),
+                          int(parameters.color_primaries),
+                          int(parameters.color_trc),
+                          int(parameters.color_space),
+                          int(parameters.chroma_location),
+                          parameters.video_delay,
+                          parameters.sample_rate,
+                          parameters.block_align,
+                          parameters.frame_size,
+                          parameters.bits_per_coded_sample,
+                          parameters.bits_per_raw_sample,
+                          parameters.sample_aspect_ratio.num,
+                          parameters.sample_aspect_ratio.den,
+                          parameters.initial_padding,
+                          parameters.trailing_padding,
+                          parameters.seek_preroll,
+                          int(parameters.ch_layout.order),
+                          parameters.ch_layout.nb_channels,
                           time_base.num,
                           time_base.den,
                           options.threads,
                           int(options.damage)})
     append_bytes(key, value);
-  append_bytes(key, of.bit_rate);
-  append_bytes(key, of.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? of.ch_layout.u.mask : 0);
+  append_bytes(key, parameters.bit_rate);
+  append_bytes(
+      key, parameters.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? parameters.ch_layout.u.mask : 0);
   append_bytes(key, options.max_pixels);
   append_text(key, options.decoder);
   append_text(key, options.options);
-  append_newer_parameters(key, of);
-  key.append(reinterpret_cast<const char*>(of.extradata),
-             static_cast<std::size_t>(of.extradata_size));
+  append_newer_parameters(key, parameters);
+  key.append(reinterpret_cast<const char*>(parameters.extradata),
+             static_cast<std::size_t>(parameters.extradata_size));
   return key;
 }
 
@@ -131,12 +132,12 @@ static const AVCodec& find_av_decoder(AVCodecID codec, std::string_view name,
 
 static void open_codec(AVCodecContext& context, const AVCodec& decoder,
                        const decode_options& options, std::string_view doing) {
-  const av_messages said;
+  const av_messages messages;
   auto parsed = parse_av_options(options.options, doing);
   AVDictionary* left = parsed.release();
   const int result = avcodec_open2(&context, &decoder, &left);
   parsed.reset(left);
-  check_av(result, doing, said);
+  check_av(result, doing, messages);
   refuse_unknown_options(left, doing);
 }
 
@@ -150,12 +151,12 @@ static int strict_recognition(AVCodecID codec) noexcept {
 }
 
 // libavcodec takes these for granted, and ends the process otherwise.
-static void check_decodable(const AVCodecParameters& of, std::string_view doing) {
-  if (of.codec_type != AVMEDIA_TYPE_VIDEO && of.codec_type != AVMEDIA_TYPE_AUDIO)
+static void check_decodable(const AVCodecParameters& parameters, std::string_view doing) {
+  if (parameters.codec_type != AVMEDIA_TYPE_VIDEO && parameters.codec_type != AVMEDIA_TYPE_AUDIO)
     throw error(errc::unsupported, doing, "only video and audio are decoded");
-  if (of.video_delay < 0 || of.video_delay > most_reordered_pictures)
+  if (parameters.video_delay < 0 || parameters.video_delay > most_reordered_pictures)
     throw error(errc::invalid_data, doing,
-                "it states to reorder " + std::to_string(of.video_delay) + " pictures");
+                "it states to reorder " + std::to_string(parameters.video_delay) + " pictures");
 }
 
 static av_codec_context new_context(const AVCodecParameters& parameters,

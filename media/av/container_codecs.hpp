@@ -21,6 +21,6 @@ bool holds_codec(const AVOutputFormat& format, AVCodecID codec) noexcept;
 
 // What FFmpeg's muxer has said of a stream that will not be read again; empty if nothing. `said`
 // must keep warnings.
-std::string_view says_unreadable(const av_messages& said) noexcept;
+std::string_view says_unreadable(const av_messages& messages) noexcept;
 
 }  // namespace lade::media

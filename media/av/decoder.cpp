@@ -19,16 +19,16 @@ namespace lade::media {
 // sub-layers, pictures that HEVC calls non-reference may be needed by those of a higher sub-layer
 // (ITU-T H.265, 7.4.2.2); the third byte from the end of hvcC's header has their number (ISO/IEC
 // 14496-15, 8.3.3.1).
-static bool can_skip_unreferenced(const AVCodecParameters& of) noexcept {
-  switch (of.codec_id) {
+static bool can_skip_unreferenced(const AVCodecParameters& parameters) noexcept {
+  switch (parameters.codec_id) {
     case AV_CODEC_ID_H264:
     case AV_CODEC_ID_MPEG1VIDEO:
     case AV_CODEC_ID_MPEG2VIDEO:
     case AV_CODEC_ID_MPEG4: return true;
     case AV_CODEC_ID_HEVC: {
       constexpr int layers_at = 21;
-      const bool has_header = of.extradata_size > layers_at && of.extradata[0] == 1;
-      return has_header && (of.extradata[layers_at] >> 3 & 7) == 1;
+      const bool has_header = parameters.extradata_size > layers_at && parameters.extradata[0] == 1;
+      return has_header && (parameters.extradata[layers_at] >> 3 & 7) == 1;
     }
     default: return false;
   }
@@ -44,37 +44,37 @@ static std::string seconds_text(const rational& time) {
 
 // Whether a packet brings parameters of its own, as those of joined Ogg files do. Of Vorbis, the
 // lowest bit says that a packet is a header (Vorbis I, 4.2.1 and 4.3.1).
-static bool changes_parameters(AVCodecID codec, const AVPacket& of) noexcept {
-  if (codec == AV_CODEC_ID_VORBIS && of.size > 0 && (of.data[0] & 1) != 0) return true;
-  return av_packet_get_side_data(&of, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr ||
-         av_packet_get_side_data(&of, AV_PKT_DATA_PARAM_CHANGE, nullptr) != nullptr;
+static bool changes_parameters(AVCodecID codec, const AVPacket& packet) noexcept {
+  if (codec == AV_CODEC_ID_VORBIS && packet.size > 0 && (packet.data[0] & 1) != 0) return true;
+  return av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr ||
+         av_packet_get_side_data(&packet, AV_PKT_DATA_PARAM_CHANGE, nullptr) != nullptr;
 }
 
 // FFmpeg's decoder of MPEG-4 Part 2 with several threads ends the process at the first damaged
 // picture that it is to refuse: its thread drops the picture, and reports that there is one. What
 // that of TIFF says of damage must be said on this thread.
-static decode_options survivable(const stream_info& of, decode_options options) {
-  check_decode_options(options, "decode " + of.name());
+static decode_options survivable(const stream_info& stream, decode_options options) {
+  check_decode_options(options, "decode " + stream.name());
   const bool refuses = options.damage == damage_policy::refuse;
-  const auto codec = of.parameters().codec_id;
+  const auto codec = stream.parameters().codec_id;
   if (codec == AV_CODEC_ID_TIFF || (codec == AV_CODEC_ID_MPEG4 && refuses)) options.threads = 1;
   return options;
 }
 
 // Whether FFmpeg's decoder of TIFF has said that a picture is damaged. Tags that it does not know
 // are no damage.
-static bool tells_damaged_tiff(const av_messages& said) noexcept {
+static bool tells_damaged_tiff(const av_messages& messages) noexcept {
   const auto tells = [](std::string_view text) {
     return !text.empty() && !text.starts_with("Unknown or unsupported tag");
   };
-  return tells(said.first_error()) || tells(said.last_error());
+  return tells(messages.first_error()) || tells(messages.last_error());
 }
 
 // Options as text may ask for the same.
-static void require_survivable(const AVCodecContext& of, const std::string& doing) {
-  const bool threaded = (of.active_thread_type & FF_THREAD_FRAME) != 0;
-  const bool refuses = (of.err_recognition & AV_EF_EXPLODE) != 0;
-  if (of.codec_id == AV_CODEC_ID_MPEG4 && threaded && refuses)
+static void require_survivable(const AVCodecContext& codec, const std::string& doing) {
+  const bool threaded = (codec.active_thread_type & FF_THREAD_FRAME) != 0;
+  const bool refuses = (codec.err_recognition & AV_EF_EXPLODE) != 0;
+  if (codec.codec_id == AV_CODEC_ID_MPEG4 && threaded && refuses)
     throw error(errc::unsupported, doing,
                 "FFmpeg's decoder with several threads cannot refuse damage");
 }
@@ -95,13 +95,13 @@ class decoder::state {
   ~state() { codec->skip_frame = stated_skip; }
 
   // Counts damage at the time of the last packet, or throws.
-  void report(std::error_code code, std::string_view why) {
+  void report(std::error_code code, std::string_view reason) {
     codec.discard();
-    if (damage == damage_policy::refuse) throw error(code, doing(), why);
+    if (damage == damage_policy::refuse) throw error(code, doing(), reason);
     ++damaged;
   }
-  void report(int result, const av_messages& said) {
-    report(av_error_code(result), av_category().message(result) + said.addition());
+  void report(int result, const av_messages& messages) {
+    report(av_error_code(result), av_category().message(result) + messages.addition());
   }
 
   void note_idr(const packet& sent) {
@@ -112,10 +112,10 @@ class decoder::state {
 
   // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
   // list pictures before it, whether they use them or not.
-  void suspect_last(const av_messages& said) {
-    if (stream.parameters().codec_id == AV_CODEC_ID_TIFF && tells_damaged_tiff(said))
-      report(errc::invalid_data, said.last_error());
-    if (!said.names_missing_reference() || last_is_key) return;
+  void suspect_last(const av_messages& messages) {
+    if (stream.parameters().codec_id == AV_CODEC_ID_TIFF && tells_damaged_tiff(messages))
+      report(errc::invalid_data, messages.last_error());
+    if (!messages.names_missing_reference() || last_is_key) return;
     const bool is_h264 = stream.parameters().codec_id == AV_CODEC_ID_H264;
     if (!is_h264 || (begins_anew && last_pts == AV_NOPTS_VALUE))
       report(errc::invalid_data, "a picture to which it refers is missing");
@@ -187,35 +187,35 @@ void decoder::send(const packet& next) {
       changes_parameters(state_->stream.parameters().codec_id, next.get()))
     state_->codec.discard();
   state_->codec.enter();
-  const av_messages said;
+  const av_messages messages;
   const int result = avcodec_send_packet(state_->codec.get(), &next.get());
   if (result == AVERROR(EAGAIN))
     throw error(errc::invalid_argument, state_->doing(), "call receive() until it is empty");
-  if (result < 0) state_->report(result, said);
-  state_->suspect_last(said);
+  if (result < 0) state_->report(result, messages);
+  state_->suspect_last(messages);
 }
 
 void decoder::finish() {
   if (std::exchange(state_->finished, true)) return;
   state_->codec.enter();
-  const av_messages said;
-  check_av(avcodec_send_packet(state_->codec.get(), nullptr), state_->doing(), said);
+  const av_messages messages;
+  check_av(avcodec_send_packet(state_->codec.get(), nullptr), state_->doing(), messages);
 }
 
 void decoder::reset() { state_->reset(); }
 
 std::optional<frame> decoder::receive() {
   state_->codec.enter();
-  const av_messages said;
+  const av_messages messages;
   constexpr int most_errors = 64;  // without a frame, which ends a loop in FFmpeg
   for (int errors = 0; errors < most_errors; ++errors) {
     auto& next = state_->next;
     if (!next) next.reset(check_av(av_frame_alloc()));
     const int result = avcodec_receive_frame(state_->codec.get(), next.get());
-    state_->suspect_last(said);
+    state_->suspect_last(messages);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return std::nullopt;
     if (result < 0) {
-      state_->report(result, said);
+      state_->report(result, messages);
       continue;
     }
     if ((next->flags & AV_FRAME_FLAG_CORRUPT) != 0 || next->decode_error_flags != 0)

@@ -50,9 +50,9 @@ class demuxer_use {
 static task<> call_on(thread_pool* thread, blocking_input* slow,
                       const std::function<void()>& work) {
   if (thread != nullptr) {
-    auto& here = co_await detail::this_context_reference();
-    if (here.runtime == nullptr) throw error(errc::no_runtime, "read a media file");
-    slow->set_context(here);
+    auto& current = co_await detail::this_context_reference();
+    if (current.runtime == nullptr) throw error(errc::no_runtime, "read a media file");
+    slow->set_context(current);
     co_await detail::continue_on(*thread);
   }
   work();
@@ -206,7 +206,7 @@ class packet_collector {
  private:
   // The packets of a stream among those that were examined.
   struct part {
-    explicit part(stream_info of) : info(std::move(of)) {}
+    explicit part(stream_info stream) : info(std::move(stream)) {}
 
     stream_info info;
     std::size_t packets = 0;
@@ -214,8 +214,8 @@ class packet_collector {
     std::int64_t first = AV_NOPTS_VALUE;  // order_of the first one
   };
 
-  std::size_t place_of(const packet& of) const {
-    const auto found = std::find(streams_.begin(), streams_.end(), of.get().stream_index);
+  std::size_t place_of(const packet& packet) const {
+    const auto found = std::find(streams_.begin(), streams_.end(), packet.get().stream_index);
     return static_cast<std::size_t>(found - streams_.begin());
   }
 
@@ -236,16 +236,17 @@ class packet_collector {
   }
 
   // Whether the packet is behind the duration of an element.
-  bool is_behind(const part& of, const packet& next) const {
-    if (!options_.duration || of.packets == 0) return false;
+  bool is_behind(const part& candidate, const packet& next) const {
+    if (!options_.duration || candidate.packets == 0) return false;
     const auto stamp = order_of(next.get());
-    if (of.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return true;
-    return (rational(stamp) - rational(of.first)) * of.info.time_base() >= *options_.duration;
+    if (candidate.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return true;
+    return (rational(stamp) - rational(candidate.first)) * candidate.info.time_base() >=
+           *options_.duration;
   }
 
   // Matroska does not state decoding times.
-  static std::int64_t order_of(const AVPacket& of) noexcept {
-    return of.dts != AV_NOPTS_VALUE ? of.dts : of.pts;
+  static std::int64_t order_of(const AVPacket& packet) noexcept {
+    return packet.dts != AV_NOPTS_VALUE ? packet.dts : packet.pts;
   }
 
   format_reader& file_;
@@ -260,8 +261,8 @@ class packet_collector {
 
 static void check_streams(const format_reader& file, std::vector<int> streams,
                           const packet_stream_options& options) {
-  const auto refuse = [&](const char* why) {
-    throw error(errc::invalid_argument, file.doing("stream packets of"), why);
+  const auto refuse = [&](const char* reason) {
+    throw error(errc::invalid_argument, file.doing("stream packets of"), reason);
   };
   if (options.packets == 0 || (options.duration && *options.duration <= 0))
     refuse("packets and duration must be above 0");

@@ -27,18 +27,18 @@ void av_format_deleter::operator()(AVIOContext* freed) const noexcept {
   avio_context_free(&freed);
 }
 
-std::string format_reader::doing(std::string_view what) const {
-  return std::string(what).append(" ").append(name_);
+std::string format_reader::doing(std::string_view operation) const {
+  return std::string(operation).append(" ").append(name_);
 }
 
-int format_reader::check(int result, std::string_view what, const av_messages& said) {
+int format_reader::check(int result, std::string_view operation, const av_messages& messages) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (!refused_.empty())
-    throw error(errc::unsupported, doing(what), "the file refers to another one: " + refused_);
+    throw error(errc::unsupported, doing(operation), "the file refers to another one: " + refused_);
   if (result >= 0) return result;
   // FFmpeg takes an interrupted read for the end of the file, or for damage.
-  if (stop_.stop_requested()) throw error(errc::stopped, doing(what));
-  return check_av(result, doing(what), said);
+  if (stop_.stop_requested()) throw error(errc::stopped, doing(operation));
+  return check_av(result, doing(operation), messages);
 }
 
 int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcept {
@@ -86,9 +86,9 @@ int format_reader::interrupted(void* self) noexcept {
   return static_cast<format_reader*>(self)->stop_.stop_requested() ? 1 : 0;
 }
 
-int format_reader::refuse_open(AVFormatContext* of, AVIOContext** /*opened*/, const char* url,
+int format_reader::refuse_open(AVFormatContext* format, AVIOContext** /*opened*/, const char* url,
                                int /*flags*/, AVDictionary** /*options*/) noexcept {
-  auto& refused = static_cast<format_reader*>(of->opaque)->refused_;
+  auto& refused = static_cast<format_reader*>(format->opaque)->refused_;
   try {
     if (refused.empty()) refused = url;
   } catch (const std::bad_alloc&) {
@@ -146,12 +146,12 @@ format_reader::unopened_context format_reader::make_context(const AVInputFormat&
 }
 
 void format_reader::open() {
-  const av_messages said;
+  const av_messages messages;
   const auto* format = find_format(format_, doing("open"));
   // Newer releases detect playlists of HLS only by this ending as well. No other format has it.
   if (format == nullptr)
     check(av_probe_input_buffer2(io_.get(), &format, ".m3u8", nullptr, 0, 0),
-          "detect the format of", said);
+          "detect the format of", messages);
   if (refers_to_others(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
@@ -168,7 +168,7 @@ void format_reader::open() {
   const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails
   context_.reset(context);
   const av_dictionary unknown(left);
-  check(result, "open", said);
+  check(result, "open", messages);
   refuse_unknown_options(left, doing("open"));
 }
 
@@ -233,15 +233,15 @@ void format_reader::begin() {
 }
 
 void format_reader::probe() {
-  av_messages said;
-  said.keep_losses();
-  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
-  losses_.take(said, *context_);
+  av_messages messages;
+  messages.keep_losses();
+  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", messages);
+  losses_.take(messages, *context_);
 }
 
-void format_reader::report_missing(const std::string& what) {
-  if (what.empty()) return;
-  if (damage_ == damage_policy::refuse) throw error(errc::invalid_data, doing("read"), what);
+void format_reader::report_missing(const std::string& feature) {
+  if (feature.empty()) return;
+  if (damage_ == damage_policy::refuse) throw error(errc::invalid_data, doing("read"), feature);
   ++damaged_;
 }
 
@@ -357,13 +357,13 @@ av_packet format_reader::read() {
   if (stop_.stop_requested() || stop_requested()) throw error(errc::stopped, doing("read"));
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
-    av_messages said;
-    said.keep_losses();
+    av_messages messages;
+    messages.keep_losses();
     const int result = av_read_frame(context_.get(), next.get());
-    losses_.take(said, *context_);
+    losses_.take(messages, *context_);
     if (result == AVERROR(EAGAIN)) continue;
     if (is_end(result)) return nullptr;
-    check(result, "read", said);
+    check(result, "read", messages);
     losses_.flag(*next);
     const bool is_short = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
     if (is_short && ends_file(*next)) next->flags &= ~AV_PKT_FLAG_CORRUPT;
@@ -391,7 +391,7 @@ void format_reader::find_steps_back() {
   rewind();
   select({});
   has_read_ = true;
-  const av_messages said;
+  const av_messages messages;
   const av_packet next(check_av(av_packet_alloc()));
   std::vector<std::int64_t> latest(streams_.size(), INT64_MIN);
   for (int result = 0; result >= 0 || result == AVERROR(EAGAIN); av_packet_unref(next.get())) {
@@ -406,7 +406,7 @@ void format_reader::find_steps_back() {
     latest[i] = std::max(latest[i], time);
   }
   const bool interrupted = failure_ || stop_.stop_requested();
-  if (interrupted) check(AVERROR_EXIT, "read", said);
+  if (interrupted) check(AVERROR_EXIT, "read", messages);
 }
 
 const std::optional<step_back>& format_reader::find_step_back(int stream) {
@@ -424,14 +424,14 @@ bool format_reader::begins_part(int stream, const step_back& at) const {
   return seconds > most_wavering.to_double();
 }
 
-bool format_reader::report_step_back(int stream, const step_back& where) {
-  if (!begins_part(stream, where)) return false;
+bool format_reader::report_step_back(int stream, const step_back& step) {
+  if (!begins_part(stream, step)) return false;
   const auto& of = this->stream(stream);
   const auto seconds = [&](std::int64_t time) {
     return std::to_string(static_cast<double>(time) * of.time_base().to_double());
   };
-  auto text = "its times go back from " + seconds(where.from) + " s to " + seconds(where.to) + " s";
-  if (where.position >= 0) text += " at byte " + std::to_string(where.position);
+  auto text = "its times go back from " + seconds(step.from) + " s to " + seconds(step.to) + " s";
+  if (step.position >= 0) text += " at byte " + std::to_string(step.position);
   if (damage_ == damage_policy::refuse)
     throw error(errc::invalid_data, "read a window of " + of.name(), text);
   ++damaged_;
@@ -439,7 +439,7 @@ bool format_reader::report_step_back(int stream, const step_back& where) {
 }
 
 void format_reader::seek(int stream, std::int64_t timestamp) {
-  const av_messages said;
+  const av_messages messages;
   has_read_ = true;
   packet_bytes_ = packet_count_ = 0;
   losses_.clear();
@@ -448,7 +448,7 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
   if (result < 0 && !failure_)
     result = avformat_seek_file(context_.get(), stream, INT64_MIN, timestamp, INT64_MAX, 0);
   if (result < 0 && !failure_) result = av_seek_frame(context_.get(), stream, 0, AVSEEK_FLAG_BYTE);
-  check(result, "seek in", said);
+  check(result, "seek in", messages);
 }
 
 void format_reader::rewind() {

@@ -106,15 +106,15 @@ class format_reader {
   bool begins_part(int stream, const step_back& at) const;
 
   // Refuses a stream in which another part begins there, or counts it. Returns whether one does.
-  bool report_step_back(int stream, const step_back& where);
+  bool report_step_back(int stream, const step_back& step);
 
-  std::string doing(std::string_view what) const;
+  std::string doing(std::string_view operation) const;
 
  private:
   static int read_bytes(void* self, std::uint8_t* into, int bytes) noexcept;
   static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) noexcept;
   static int interrupted(void* self) noexcept;
-  static int refuse_open(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+  static int refuse_open(AVFormatContext* format, AVIOContext** opened, const char* url, int flags,
                          AVDictionary** options) noexcept;
 
   using unopened_context = std::unique_ptr<AVFormatContext, void (*)(AVFormatContext*)>;
@@ -129,14 +129,14 @@ class format_reader {
   void check_last_packet();
   void count(const AVPacket& next);
   bool ends_file(const AVPacket& last);
-  void report_missing(const std::string& what);
+  void report_missing(const std::string& feature);
   void check_input_end();
   bool may_step_back();
   void find_steps_back();
   void begin();
   void open();
   void probe();
-  int check(int result, std::string_view what, const av_messages& said);
+  int check(int result, std::string_view operation, const av_messages& messages);
 
   std::string name_;
   std::unique_ptr<byte_input> input_;

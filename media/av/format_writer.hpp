@@ -69,9 +69,9 @@ class format_writer {
   void make_track(const stream_info& stream);
   void begin();
   void begin_file();
-  void refuse_unreadable(const av_messages& said) const;
+  void refuse_unreadable(const av_messages& messages) const;
   std::string codecs() const;
-  void require_adding(std::string_view what) const;
+  void require_adding(std::string_view operation) const;
   track& track_of(int stream);
   void state_orientation(int stream);
   void filter_headers(int stream);
@@ -80,8 +80,8 @@ class format_writer {
   void write_filtered(int stream, AVPacket& next);
   void write_timed(int stream, bool last);
   void write_rescaled(int stream, AVPacket& next);
-  int check(int result, std::string_view what, const av_messages& said);
-  std::string doing(std::string_view what) const;
+  int check(int result, std::string_view operation, const av_messages& messages);
+  std::string doing(std::string_view operation) const;
 
   std::string name_;
   std::unique_ptr<byte_output> output_;

@@ -17,12 +17,14 @@
 namespace lade::media {
 
 // The frames of the index that begin in a window.
-static std::vector<std::int64_t> frames_within(const packet_index& of, const time_window& window) {
+static std::vector<std::int64_t> frames_within(const packet_index& index,
+                                               const time_window& window) {
   std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < of.size(); ++i)
-    if (window.contains(of.time(i))) numbers.push_back(i);
+  for (std::int64_t i = 0; i < index.size(); ++i)
+    if (window.contains(index.time(i))) numbers.push_back(i);
   if (numbers.empty())
-    throw error(errc::invalid_data, "load a window of " + of.stream().name(), "it has no frames");
+    throw error(errc::invalid_data, "load a window of " + index.stream().name(),
+                "it has no frames");
   return numbers;
 }
 
@@ -67,9 +69,9 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
   const tensor_spec spec{one.type, one.shape.prepend(static_cast<std::int64_t>(numbers.size()))};
   const auto memory = co_await allocate(spec.bytes());
   const tensor frames(spec, memory);
-  auto& here = co_await detail::this_context_reference();
-  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  const auto damaged = write_video(opened, numbers, options, frames, here.stop);
+  auto& current = co_await detail::this_context_reference();
+  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  const auto damaged = write_video(opened, numbers, options, frames, current.stop);
   std::vector<rational> times;
   for (const auto number : numbers) times.push_back(opened.index().time(number));
   co_return loaded_video(frames, std::move(times), damaged);

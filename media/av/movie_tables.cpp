@@ -161,20 +161,22 @@ struct movie_boxes {
   std::vector<movie_track> tracks;
 };
 
-static void read_track_box(movie_track& of, std::string_view type,
+static void read_track_box(movie_track& track, std::string_view type,
                            std::span<const std::byte> content) {
   constexpr std::uint32_t sound = 0x736f756e;  // "soun"
   const std::size_t behind_times = is_version_1(content) ? 20 : 12;
-  if (type == "tkhd") of.id = number_at(content, behind_times);
-  if (type == "mdhd") of.time_scale = number_at(content, behind_times);
-  if (type == "hdlr") of.is_sound = of.is_sound || number_at(content, 8) == sound;
-  if (type == "stsz" || type == "stz2") of.samples = std::max(of.samples, number_at(content, 8));
-  if (type == "stco" || type == "co64") of.chunks = std::max(of.chunks, number_at(content, 4));
-  if (type == "stts") of.durations.content = content;
-  if (type == "ctts") of.offsets.content = content;
-  if (type == "stss") of.keys.content = content;
-  if (type == "stsc") of.chunk_samples.content = content;
-  if (type == "elst") of.edits = content;
+  if (type == "tkhd") track.id = number_at(content, behind_times);
+  if (type == "mdhd") track.time_scale = number_at(content, behind_times);
+  if (type == "hdlr") track.is_sound = track.is_sound || number_at(content, 8) == sound;
+  if (type == "stsz" || type == "stz2")
+    track.samples = std::max(track.samples, number_at(content, 8));
+  if (type == "stco" || type == "co64")
+    track.chunks = std::max(track.chunks, number_at(content, 4));
+  if (type == "stts") track.durations.content = content;
+  if (type == "ctts") track.offsets.content = content;
+  if (type == "stss") track.keys.content = content;
+  if (type == "stsc") track.chunk_samples.content = content;
+  if (type == "elst") track.edits = content;
 }
 
 static void read_movie_boxes(std::span<const std::byte> content, movie_boxes& into, int depth = 0) {
@@ -206,26 +208,26 @@ struct movie_edit {
   std::int64_t media_time = 0;
 };
 
-static std::size_t edit_bytes(const movie_track& of) noexcept {
-  return is_version_1(of.edits) ? 20 : 12;
+static std::size_t edit_bytes(const movie_track& track) noexcept {
+  return is_version_1(track.edits) ? 20 : 12;
 }
 
 // By the length of the box, as FFmpeg counts them.
-static std::size_t count_edits(const movie_track& of) noexcept {
-  return of.edits.size() < 8 ? 0 : (of.edits.size() - 8) / edit_bytes(of);
+static std::size_t count_edits(const movie_track& track) noexcept {
+  return track.edits.size() < 8 ? 0 : (track.edits.size() - 8) / edit_bytes(track);
 }
 
 // Those that show nothing (empty edits) have the time -1 (ISO/IEC 14496-12, 8.6.6).
-static std::vector<movie_edit> edits_with_media(const movie_track& of) {
+static std::vector<movie_edit> edits_with_media(const movie_track& track) {
   std::vector<movie_edit> edits;
-  const auto count = count_edits(of);
+  const auto count = count_edits(track);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto at = 8 + i * edit_bytes(of);
-    movie_edit edit{number_at(of.edits, at),
-                    static_cast<std::int32_t>(number_at(of.edits, at + 4))};
-    if (is_version_1(of.edits))
-      edit = {long_number_at(of.edits, at),
-              static_cast<std::int64_t>(long_number_at(of.edits, at + 8))};
+    const auto at = 8 + i * edit_bytes(track);
+    movie_edit edit{number_at(track.edits, at),
+                    static_cast<std::int32_t>(number_at(track.edits, at + 4))};
+    if (is_version_1(track.edits))
+      edit = {long_number_at(track.edits, at),
+              static_cast<std::int64_t>(long_number_at(track.edits, at + 8))};
     if (edit.media_time != -1) edits.push_back(edit);
   }
   return edits;
@@ -238,14 +240,14 @@ static std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) noexcept {
 
 // FFmpeg makes packets of sound whose samples last one unit of parts of chunks, each of 160 samples
 // or more.
-static std::uint64_t count_sound_entries(const movie_track& of) noexcept {
+static std::uint64_t count_sound_entries(const movie_track& track) noexcept {
   constexpr std::uint64_t least = 160;
-  const auto& table = of.chunk_samples;
+  const auto& table = track.chunk_samples;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::uint64_t first = table.at(i, 0);
     const std::uint64_t behind =
-        i + 1 < table.size() ? table.at(i + 1, 0) : std::uint64_t{of.chunks} + 1;
+        i + 1 < table.size() ? table.at(i + 1, 0) : std::uint64_t{track.chunks} + 1;
     const auto parts = (table.at(i, 1) + least - 1) / least;
     if (behind > first) total = add_capped(total, (behind - first) * parts);
   }
@@ -256,10 +258,10 @@ static std::uint64_t count_sound_entries(const movie_track& of) noexcept {
 // behind it.
 class edit_ranges {
  public:
-  edit_ranges(const movie_track& of, std::uint32_t movie_scale)
-      : samples_(of.samples),
-        scale_(movie_scale == 0 ? 1 : double(of.time_scale) / double(movie_scale)) {
-    const auto& durations = of.durations;
+  edit_ranges(const movie_track& track, std::uint32_t movie_scale)
+      : samples_(track.samples),
+        scale_(movie_scale == 0 ? 1 : double(track.time_scale) / double(movie_scale)) {
+    const auto& durations = track.durations;
     double time = 0;
     std::uint64_t sample = 0;
     for (std::size_t i = 0; i < durations.size(); ++i) {
@@ -267,10 +269,10 @@ class edit_ranges {
       time += double(durations.at(i, 0)) * double(durations.at(i, 1));
       sample += durations.at(i, 0);
     }
-    for (std::size_t i = 0; i < of.keys.size(); ++i) keys_.push_back(of.keys.at(i, 0));
+    for (std::size_t i = 0; i < track.keys.size(); ++i) keys_.push_back(track.keys.at(i, 0));
     std::sort(keys_.begin(), keys_.end());
-    for (std::size_t i = 0; i < of.offsets.size(); ++i) {
-      const double offset = static_cast<std::int32_t>(of.offsets.at(i, 1));
+    for (std::size_t i = 0; i < track.offsets.size(); ++i) {
+      const double offset = static_cast<std::int32_t>(track.offsets.at(i, 1));
       least_offset_ = std::min(least_offset_, offset);
       largest_offset_ = std::max(largest_offset_, offset);
     }
@@ -316,13 +318,13 @@ class edit_ranges {
 };
 
 // How many entries FFmpeg's index of the track has.
-static std::uint64_t count_entries(const movie_track& of, const std::vector<movie_edit>& edits,
+static std::uint64_t count_entries(const movie_track& track, const std::vector<movie_edit>& edits,
                                    std::uint32_t movie_scale) {
-  const bool of_units = of.durations.size() == 1 && of.durations.at(0, 1) == 1;
-  if (of.is_sound && of_units) return count_sound_entries(of);
-  if (edits.size() < 2) return of.samples;
-  const edit_ranges ranges(of, movie_scale);
-  std::uint64_t total = of.samples;
+  const bool of_units = track.durations.size() == 1 && track.durations.at(0, 1) == 1;
+  if (track.is_sound && of_units) return count_sound_entries(track);
+  if (edits.size() < 2) return track.samples;
+  const edit_ranges ranges(track, movie_scale);
+  std::uint64_t total = track.samples;
   for (const auto& each : edits) total = add_capped(total, ranges.count(each));
   return total;
 }

@@ -8,18 +8,18 @@
 namespace lade::media {
 
 // Where recordings are joined, counters of tables and streams begin anew, and nothing is missing.
-bool packet_losses::begins_part(const lost_packets& where, bool is_of_stream) {
-  if (where.counter != 0) return false;
-  if (is_of_stream) return part_begins_ && part_streams_.insert(where.stream_id).second;
+bool packet_losses::begins_part(const lost_packets& losses, bool is_of_stream) {
+  if (losses.counter != 0) return false;
+  if (is_of_stream) return part_begins_ && part_streams_.insert(losses.stream_id).second;
   part_begins_ = true;
   part_streams_.clear();
   return true;
 }
 
-void packet_losses::take(const av_messages& said, const AVFormatContext& file) {
+void packet_losses::take(const av_messages& messages, const AVFormatContext& file) {
   const std::span streams(file.streams, file.nb_streams);
   streams_.resize(streams.size());
-  for (const auto& each : said.losses()) {
+  for (const auto& each : messages.losses()) {
     const auto of = std::find_if(streams.begin(), streams.end(),
                                  [&](const auto* any) { return any->id == each.stream_id; });
     if (begins_part(each, of != streams.end()) || of == streams.end()) continue;

@@ -59,19 +59,19 @@ using av_codec_parser = std::unique_ptr<AVCodecParserContext, decltype(&av_parse
 // Reads the order counts of pictures (ITU-T H.264, 8.2.1; H.265, 8.3.1).
 class order_parser {
  public:
-  explicit order_parser(const AVCodecParameters& of)
-      : parser_(check_av(av_parser_init(of.codec_id)), av_parser_close),
+  explicit order_parser(const AVCodecParameters& parameters)
+      : parser_(check_av(av_parser_init(parameters.codec_id)), av_parser_close),
         context_(check_av(avcodec_alloc_context3(nullptr))) {
-    check_av(avcodec_parameters_to_context(context_.get(), &of), "parse pictures");
+    check_av(avcodec_parameters_to_context(context_.get(), &parameters), "parse pictures");
     parser_->flags |= PARSER_FLAG_COMPLETE_FRAMES;
   }
 
-  int count_of(const AVPacket& of) {
+  int count_of(const AVPacket& packet) {
     std::uint8_t* data = nullptr;
     int size = 0;
     parser_->output_picture_number = INT32_MIN;
-    av_parser_parse2(parser_.get(), context_.get(), &data, &size, of.data, of.size, of.pts, of.dts,
-                     of.pos);
+    av_parser_parse2(parser_.get(), context_.get(), &data, &size, packet.data, packet.size,
+                     packet.pts, packet.dts, packet.pos);
     return parser_->output_picture_number;
   }
 
@@ -82,7 +82,7 @@ class order_parser {
 
 // Counts begin anew at key frames.
 static bool counts_rise(const stream_info& stream, const std::vector<packet>& packets) {
-  const av_messages said;
+  const av_messages messages;
   order_parser parser(stream.parameters());
   int last = INT32_MIN;
   return std::all_of(packets.begin(), packets.end(), [&](const packet& each) {

@@ -72,14 +72,14 @@ static void drop_unknown_colours_but_matrix(Fields& of) noexcept {
   drop_unknown(of.chroma_location, AVCHROMA_LOC_UNSPECIFIED, AVCHROMA_LOC_NB);
 }
 
-void drop_unknown_colours(AVFrame& of) noexcept {
-  drop_unknown_colours_but_matrix(of);
-  drop_unknown(of.colorspace, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
+void drop_unknown_colours(AVFrame& frame) noexcept {
+  drop_unknown_colours_but_matrix(frame);
+  drop_unknown(frame.colorspace, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
 }
 
-void drop_unknown_colours(AVCodecParameters& of) noexcept {
-  drop_unknown_colours_but_matrix(of);
-  drop_unknown(of.color_space, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
+void drop_unknown_colours(AVCodecParameters& parameters) noexcept {
+  drop_unknown_colours_but_matrix(parameters);
+  drop_unknown(parameters.color_space, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
 }
 
 av_codec_parameters copy_parameters(const AVCodecParameters& from) {

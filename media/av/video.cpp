@@ -116,17 +116,17 @@ task<video> video::open(std::shared_ptr<const byte_reader> from, video_options o
 }
 
 task<video> video::open_anew(std::shared_ptr<const byte_counter> from, video_options options) {
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   std::optional<box_headers> headers;
   if (!from->is_in_memory()) headers = co_await box_headers::read(from);
   if (headers) {
-    if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
+    if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
     auto index = index_by_headers(std::move(*headers), from->name(), options);
     if (index) co_return co_await open_with(std::move(from), std::move(*index), options.demuxing);
   }
   auto content = co_await from->read_at(0, whole_size(*from));
-  if (here.runtime != nullptr) co_await detail::continue_on(here.runtime->pool());
-  auto scanned = scan_video(content, from->name(), options, here.stop);
+  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  auto scanned = scan_video(content, from->name(), options, current.stop);
   auto name = from->name();
   co_return video(std::make_shared<const state>(
       state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
@@ -191,9 +191,9 @@ static task<> fetch_packets(std::shared_ptr<State> into, std::vector<std::size_t
     const auto& entry = into->scanned.index.packets()[i];
     ranges.push_back({entry.position, entry.size});
   }
-  io::ranges_options how;
-  how.gap_bytes = 16 << 10;
-  auto contents = co_await io::read_ranges(into->from, std::move(ranges), how);
+  io::ranges_options options;
+  options.gap_bytes = 16 << 10;
+  auto contents = co_await io::read_ranges(into->from, std::move(ranges), options);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     into->fetched[numbers[i]] = std::move(contents[i]);
 }

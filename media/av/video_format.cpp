@@ -33,8 +33,9 @@ AVPixelFormat nearest_pixel_format(const AVCodec& encoder, AVPixelFormat source,
                                    std::string_view doing) {
   const auto* list = pixel_formats_of(encoder);
   if (list == nullptr) return source;
-  const auto* of = av_pix_fmt_desc_get(source);
-  const int alpha = of != nullptr && (of->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? 1 : 0;
+  const auto* descriptor = av_pix_fmt_desc_get(source);
+  const int alpha =
+      descriptor != nullptr && (descriptor->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? 1 : 0;
   const auto nearest = avcodec_find_best_pix_fmt_of_list(list, source, alpha, nullptr);
   if (nearest == AV_PIX_FMT_NONE)
     throw error(errc::unsupported, doing, "the encoder has no pixel format for the picture");

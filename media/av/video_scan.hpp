@@ -45,10 +45,10 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
 // The same index without the key frames at which decoding cannot start; see begins_refresh().
 // `bytes_of`: those of a packet, of which only key frames are looked at. Empty if the stream begins
 // with such a packet: then packets do not tell its frames.
-std::optional<packet_index> without_refreshes(packet_index of, const packet_bytes& bytes_of);
+std::optional<packet_index> without_refreshes(packet_index index, const packet_bytes& bytes_of);
 
 // Throws error(unsupported) for an empty one, naming the file.
-packet_index require_starts(std::optional<packet_index> of, std::string_view name);
+packet_index require_starts(std::optional<packet_index> index, std::string_view name);
 
 // The same video with all of its packets, unless the index has their positions. Key frames at which
 // decoding cannot start are none in the index that is returned. Throws error(invalid_data) for an

@@ -47,9 +47,9 @@ std::vector<av_packet> window_reader::read_first() {
   return first;
 }
 
-bool window_reader::is_start(const AVPacket& of) const {
-  if ((of.flags & AV_PKT_FLAG_KEY) == 0) return false;
-  const auto bytes = std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size)));
+bool window_reader::is_start(const AVPacket& packet) const {
+  if ((packet.flags & AV_PKT_FLAG_KEY) == 0) return false;
+  const auto bytes = std::as_bytes(std::span(packet.data, static_cast<std::size_t>(packet.size)));
   return !begins_refresh(stream_.parameters(), bytes);
 }
 
@@ -134,9 +134,9 @@ bool window_reader::is_leading(const AVPacket& next) const {
 }
 
 // Whether decoders return all frames behind this packet without more packets than these.
-bool window_reader::starts_decoding(const packet& of) const {
+bool window_reader::starts_decoding(const packet& packet) const {
   return stream_.parameters().codec_id != AV_CODEC_ID_H264 ||
-         begins_with_idr(stream_.parameters(), of.data());
+         begins_with_idr(stream_.parameters(), packet.data());
 }
 
 void window_reader::check_time(const AVPacket& next) {

@@ -35,11 +35,11 @@ class window_reader {
   void go_to_start();  // of the file
   void go_to_begin();  // of the window
   std::vector<av_packet> read_first();
-  bool is_start(const AVPacket& of) const;  // whether decoding can start there
+  bool is_start(const AVPacket& packet) const;  // whether decoding can start there
   bool starts_late(const std::vector<av_packet>& first) const;
   bool is_behind(const AVPacket& next) const;
   bool is_leading(const AVPacket& next) const;
-  bool starts_decoding(const packet& of) const;
+  bool starts_decoding(const packet& packet) const;
   std::size_t spare() const;
   void check_time(const AVPacket& next);
   void keep(av_packet next);
