@@ -66,7 +66,7 @@ class completion_watch {
     std::mutex mutex;  // guards all that follows
     std::map<std::uint64_t, entry> entries;
     std::uint64_t next = 0;
-    bool asking = false;                            // a coroutine asks
+    bool polling = false;                           // a coroutine asks
     std::map<int, std::vector<CUstream_st*>> idle;  // side streams, by device
     std::size_t side_streams = 0;
 
@@ -78,16 +78,16 @@ class completion_watch {
   };
 
   static void call_back(void* argument) noexcept;
-  static task<> ask(std::shared_ptr<registry> all);
-  static bool ask_once(registry& all);
+  static task<> poll(std::shared_ptr<registry> all);
+  static bool poll_once(registry& all);
   static void erase_called(registry& all, std::map<std::uint64_t, entry>& erased) noexcept;
 
-  void begin_to_ask();
-  CUstream_st* take_side_stream(device on);
+  void start_polling();
+  CUstream_st* acquire_side_stream(device on);
   void queue_callback(const event& awaited, CUstream_st* side, std::uint64_t number);
 
   std::shared_ptr<registry> registry_;
-  scope asking_;
+  scope polling_;
 };
 
 }  // namespace lade::cuda

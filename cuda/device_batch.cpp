@@ -76,11 +76,11 @@ struct device_batch::contents {
   throw error(errc::invalid_argument, "make a batch of a GPU", reason);
 }
 
-static void require_on(device on, const std::string& what, lade::device where) {
+static void require_on(device on, const std::string& name, lade::device found) {
   using kind = lade::device::kind;
-  if (where.type == kind::cuda_managed) return;
-  if (where.type == kind::cuda && where.index == on.index()) return;
-  refuse_device_batch(what + " is in " + to_string(where) +
+  if (found.type == kind::cuda_managed) return;
+  if (found.type == kind::cuda && found.index == on.index()) return;
+  refuse_device_batch(name + " is in " + to_string(found) +
                       ", and the event is of cuda:" + std::to_string(on.index()));
 }
 

@@ -22,22 +22,22 @@ struct device_block::state {
   state(const state&) = delete;
   ~state() {
     bool is_ordered = true;
-    for (auto& each : users.all()) is_ordered = let_home_wait(each) && is_ordered;
+    for (auto& each : users.all()) is_ordered = make_home_wait(each) && is_ordered;
     if (is_ordered) from->deallocate(memory, bytes, home);
   }
 
   // Returns whether the home stream waits. If the driver refuses, this thread waits instead; if
   // that fails too, work may still use the memory, so it is never freed.
-  bool let_home_wait(const stream_users::user& user) const noexcept {
+  bool make_home_wait(const stream_users::user& user) const noexcept {
     try {
       home.wait(user.last ? *user.last : user.on.record());
       return true;
     } catch (...) {
-      return wait_here(user);
+      return wait_on_host(user);
     }
   }
 
-  static bool wait_here(const stream_users::user& user) noexcept try {
+  static bool wait_on_host(const stream_users::user& user) noexcept try {
     current_device current(user.on.on());
     capture_guard beside_captures;
     auto result = user.last ? api().event_synchronize(user.last->handle())

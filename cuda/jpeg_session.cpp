@@ -151,8 +151,8 @@ nvjpegDecodeParams* jpeg_session::params(route_state& with, std::size_t index,
 bool jpeg_session::route_state::has_size_of(const jpeg_item& item) const {
   unsigned width = 0;
   unsigned height = 0;
-  const auto asked = nvjpeg().jpeg_stream_get_frame_dimensions(header.get(), &width, &height);
-  return asked == nvjpeg_status::success && std::cmp_equal(width, item.width) &&
+  const auto status = nvjpeg().jpeg_stream_get_frame_dimensions(header.get(), &width, &height);
+  return status == nvjpeg_status::success && std::cmp_equal(width, item.width) &&
          std::cmp_equal(height, item.height);
 }
 
@@ -164,9 +164,9 @@ jpeg_route jpeg_session::route_on(route_state& with, jpeg_route route, const jpe
   if (parsed == nvjpeg_status::jpeg_not_supported) return jpeg_route::unsupported;
   if (parsed != nvjpeg_status::success || !with.has_size_of(item)) return jpeg_route::damaged;
   int is_unsupported = 1;
-  const auto asked = nvjpeg().decode_batched_supported_ex(
+  const auto status = nvjpeg().decode_batched_supported_ex(
       with.handle, with.header.get(), params(with, 0, item.source->part()), &is_unsupported);
-  return asked == nvjpeg_status::success && is_unsupported == 0 ? route : jpeg_route::unsupported;
+  return status == nvjpeg_status::success && is_unsupported == 0 ? route : jpeg_route::unsupported;
 }
 
 jpeg_route jpeg_session::route(const jpeg_item& item) {

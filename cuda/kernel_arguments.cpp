@@ -16,8 +16,8 @@ static constexpr double most_shrinking = 100;
 static constexpr int most_axis_pixels = 1 << 15;
 
 std::string checked_item::text(std::string_view reason) const {
-  if (what.empty()) return std::string(reason);
-  return std::string(what) + " " + std::to_string(index) + ": " + std::string(reason);
+  if (kind.empty()) return std::string(reason);
+  return std::string(kind) + " " + std::to_string(index) + ": " + std::string(reason);
 }
 
 void checked_item::refuse(std::string_view reason) const {
@@ -28,13 +28,13 @@ void checked_item::refuse_kind(std::string_view reason) const {
   throw error(errc::unsupported, doing, text(reason));
 }
 
-element_code code_of(element_type type, const checked_item& item, std::string_view what) {
+element_code code_of(element_type type, const checked_item& item, std::string_view subject) {
   switch (type) {
     case element_type::u8: return element_code::u8;
     case element_type::f16: return element_code::f16;
     case element_type::bf16: return element_code::bf16;
     case element_type::f32: return element_code::f32;
-    default: item.refuse_kind(std::string(what) + " of " + std::string(name(type)));
+    default: item.refuse_kind(std::string(subject) + " of " + std::string(name(type)));
   }
 }
 

@@ -17,7 +17,7 @@ namespace lade::cuda {
 // The operation, as errors name it, and the item of its arguments that is looked at.
 struct checked_item {
   std::string_view doing;   // "write images"
-  std::string_view what{};  // "image"
+  std::string_view kind{};  // "image"
   std::size_t index = 0;
 
   // Throw error(invalid_argument) and error(unsupported): "write images: image 3: pitch is ...".

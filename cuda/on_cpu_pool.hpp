@@ -22,11 +22,11 @@ task<T> begin_on(lade::detail::executor& executor, task<T> work) {
 // runtime, the work is awaited where it is.
 template <class T>
 task<T> on_cpu_pool(task<T> work) {
-  auto here = co_await this_context();
-  if (!here.runtime) co_return co_await std::move(work);
-  here.home = &here.runtime->pool();
-  auto moved = begin_on(*here.home, std::move(work));
-  co_return co_await lade::detail::under(here, std::move(moved));
+  auto local = co_await this_context();
+  if (!local.runtime) co_return co_await std::move(work);
+  local.home = &local.runtime->pool();
+  auto moved = begin_on(*local.home, std::move(work));
+  co_return co_await lade::detail::under(local, std::move(moved));
 }
 
 }  // namespace lade::cuda

@@ -45,12 +45,12 @@ void detail::to_device_settings::require_pinned(const memory_resource& memory) c
 }
 
 void detail::to_device_settings::require_into(const named_tensor& each) const {
-  lade::device wanted{lade::device::kind::cuda, options_.device};
+  lade::device target{lade::device::kind::cuda, options_.device};
   auto refuse = [&](const std::string& reason) {
     throw error(errc::invalid_argument, name_ + " into " + each.name(), reason);
   };
-  if (each.tensor().where() != wanted)
-    refuse("it is in " + to_string(each.tensor().where()) + ", not in " + to_string(wanted));
+  if (each.tensor().where() != target)
+    refuse("it is in " + to_string(each.tensor().where()) + ", not in " + to_string(target));
   if (!each.tensor().contiguous() || each.tensor().rank() == 0)
     refuse("it is not contiguous, or has no dimension");
   if (find_fixed(each.name()) != &each.tensor()) refuse("two tensors have that name");
@@ -98,7 +98,7 @@ class queue_level {
 
  private:
   struct shared {
-    explicit shared(const stage_run& of) : to(of.trace()), run(of) {}
+    explicit shared(const stage_run& stage) : to(stage.trace()), run(stage) {}
 
     // A trace that has no memory for an event lacks it.
     void change(int by) noexcept try {

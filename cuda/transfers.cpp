@@ -108,10 +108,10 @@ transfer_statistics transfers::stats() const {
 
 std::string transfers::unreported_refusal(device near) {
   std::lock_guard lock(mutex_);
-  auto& of = links_[near.index()];
-  if (of.is_refusal_reported || !of.pinned) return {};
-  auto refusal = of.pinned->refusal();
-  of.is_refusal_reported = !refusal.empty();
+  auto& use = links_[near.index()];
+  if (use.is_refusal_reported || !use.pinned) return {};
+  auto refusal = use.pinned->refusal();
+  use.is_refusal_reported = !refusal.empty();
   return refusal;
 }
 

@@ -17,17 +17,17 @@ static std::string bytes_text(std::uint64_t bytes) {
   return text;
 }
 
-static std::string others_text(std::uint64_t count, std::string_view what) {
-  return count == 0 ? "" : ", " + std::to_string(count) + " " + std::string(what);
+static std::string counter_text(std::uint64_t count, std::string_view name) {
+  return count == 0 ? "" : ", " + std::to_string(count) + " " + std::string(name);
 }
 
 std::string to_string(const cache_statistics& of) {
   return std::to_string(of.hits) + " hits (" + bytes_text(of.hit_bytes) + "), " +
          std::to_string(of.misses) + " misses (" + bytes_text(of.fetched_bytes) + " fetched), " +
          bytes_text(of.used_bytes) + " of " + bytes_text(of.limit_bytes) + " used" +
-         others_text(of.waits, "waited for others") + others_text(of.refused, "had no room") +
-         others_text(of.uncached, "not cached") + others_text(of.failures, "not written") +
-         others_text(of.damaged, "damaged") + others_text(of.evicted, "evicted");
+         counter_text(of.waits, "waited for others") + counter_text(of.refused, "had no room") +
+         counter_text(of.uncached, "not cached") + counter_text(of.failures, "not written") +
+         counter_text(of.damaged, "damaged") + counter_text(of.evicted, "evicted");
 }
 
 void add(metrics& into, const cache_statistics& of, const metric_labels& labels) {

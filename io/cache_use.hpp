@@ -44,7 +44,7 @@ class cache_use {
   void refuse(std::uint64_t bytes) noexcept { header().refused_bytes.fetch_add(bytes); }
   std::uint64_t take_refused() noexcept { return header().refused_bytes.exchange(0); }
 
-  void note_use(const block_key& key) noexcept;
+  void record_use(const block_key& key) noexcept;
 
   // In how many epochs, this one included, the block has not been used: 0 if it has been in this
   // one, 254 at most.

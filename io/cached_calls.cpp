@@ -36,11 +36,12 @@ static void record_call(const context& current, const char* operation, const std
 
 // A descriptor that only names a file, and has not opened it (O_PATH): of a path that is in memory.
 static int find_cached(int directory, const std::string& path) noexcept {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  if (directory != AT_FDCWD) how.flags |= O_NOFOLLOW;  // one of our own
-  how.resolve = RESOLVE_CACHED;
-  return static_cast<int>(syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
+  open_how arguments{};
+  arguments.flags = O_PATH | O_CLOEXEC;
+  if (directory != AT_FDCWD) arguments.flags |= O_NOFOLLOW;  // one of our own
+  arguments.resolve = RESOLVE_CACHED;
+  return static_cast<int>(
+      syscall(SYS_openat2, directory, path.c_str(), &arguments, sizeof arguments));
 }
 
 static bool is_regular_on_disk(int fd) noexcept {

@@ -83,7 +83,7 @@ task<> cached_reader::read_in_block(std::uint64_t number, std::span<std::byte> i
   if (from) {
     auto got = co_await from->read_at(into, offset);
     if (got == into.size()) {
-      cache_->directory.use().note_use(cache_->key_of(entity_.url(), number));
+      cache_->directory.use().record_use(cache_->key_of(entity_.url(), number));
       ++cache_->hits;
       cache_->hit_bytes += got;
       co_return;

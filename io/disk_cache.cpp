@@ -60,7 +60,7 @@ bool disk_cache::state::is_verified(const detail::block_key& block,
          verified_mark(block, crc);
 }
 
-void disk_cache::state::note_verified(const detail::block_key& block, std::uint32_t crc) noexcept {
+void disk_cache::state::mark_verified(const detail::block_key& block, std::uint32_t crc) noexcept {
   verified[block.low % verified.size()].store(verified_mark(block, crc), std::memory_order_relaxed);
 }
 
@@ -114,15 +114,15 @@ static task<> begin_epoch_of_run(disk_cache::state& cache, const context& curren
 }
 
 // Before the first key is made.
-static task<> ask_identity(disk_cache::state& cache) {
+static task<> query_identity(disk_cache::state& cache) {
   auto identity = co_await cache.of->identity();
   cache.set_store(identity);
 }
 
 // Asks the store whether an object is still the one that is cached, and forgets that if not.
-static task<> ask_once(disk_cache::state& cache, const std::string& url) {
+static task<> query_once(disk_cache::state& cache, const std::string& url) {
   auto key = cache.key_of(url, 0);
-  if (cache.is_in(cache.asked, key)) co_return;
+  if (cache.is_in(cache.requested, key)) co_return;
   auto now = co_await cache.of->read_part(url, 0, 1, "");
   auto cached = co_await open_block(cache, key);
   bool is_same = cached && !now.etag().empty() && cached->etag == now.etag() &&
@@ -131,14 +131,14 @@ static task<> ask_once(disk_cache::state& cache, const std::string& url) {
     const cached_entity before(url, cached->label.object_bytes, cached->etag);
     co_await forget_entity(cache, before);
   }
-  cache.add_to(cache.asked, key);
+  cache.add_to(cache.requested, key);
 }
 
 // The first block of an object, which says what the object is; nothing if the object is to be read
 // from the store.
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
-  if (!cache.knows_store()) co_await ask_identity(cache);
+  if (!cache.knows_store()) co_await query_identity(cache);
   auto& current = co_await detail::this_context_reference();
   if (!cache.has_begun(current.epoch)) co_await begin_epoch_of_run(cache, current);
   auto key = cache.key_of(url, 0);
@@ -146,7 +146,7 @@ static task<std::optional<object_part>> first_block(disk_cache::state& cache,
     ++cache.uncached;
     co_return std::nullopt;
   }
-  if (cache.freshness == freshness::once_per_process) co_await ask_once(cache, url);
+  if (cache.freshness == freshness::once_per_process) co_await query_once(cache, url);
   auto first = co_await obtain_block(cache, url, 0, nullptr);
   if (!first) ++cache.refused;
   bool is_cached = first && (first->is_whole() || !first->etag().empty());
@@ -172,7 +172,7 @@ static task<buffer> read_through(disk_cache::state& cache, std::string url) {
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
   constexpr auto most_bytes = std::uint64_t{16} << 30;
   auto& current = co_await detail::this_context_reference();
-  if (!cache->knows_store()) co_await ask_identity(*cache);
+  if (!cache->knows_store()) co_await query_identity(*cache);
   if (cache->has_begun(current.epoch) && cache->freshness == freshness::immutable) {
     auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);
     bool is_whole = found.label && found.label->content_bytes == found.label->object_bytes;
@@ -198,7 +198,7 @@ task<buffer> disk_cache::read(std::string url) const { return read_cached(state_
 
 static task<std::shared_ptr<const byte_reader>> open_cached(
     std::shared_ptr<disk_cache::state> cache, std::string url, bool may_be_absent) {
-  if (!cache->knows_store()) co_await ask_identity(*cache);
+  if (!cache->knows_store()) co_await query_identity(*cache);
   if (may_be_absent) {
     auto cached = co_await open_block(*cache, cache->key_of(url, 0));
     if (!cached) {

@@ -59,7 +59,7 @@ task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64
       label->content_bytes == std::min(cache.block_bytes, label->object_bytes - label->offset);
   if (is_block && (cache.verify_every_read || !cache.is_verified(key, label->content_crc))) {
     is_block = detail::has_content_of(*label, found.file.bytes());
-    if (is_block) cache.note_verified(key, label->content_crc);
+    if (is_block) cache.mark_verified(key, label->content_crc);
   }
   if (!is_block) {
     label.reset();
@@ -69,7 +69,7 @@ task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64
 }
 
 buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept {
-  cache.directory.use().note_use(found.label->key);
+  cache.directory.use().record_use(found.label->key);
   cache.hits.fetch_add(1, std::memory_order_relaxed);
   cache.hit_bytes.fetch_add(found.label->content_bytes, std::memory_order_relaxed);
   return found.file.slice(0, static_cast<std::size_t>(found.label->content_bytes));
@@ -124,7 +124,8 @@ static task<> lock_block(disk_cache::state& cache, block_key key) {
 }
 
 struct block_lock {
-  block_lock(cache_directory& of, block_key held) noexcept : directory(of), key(held) {}
+  block_lock(cache_directory& locked_directory, block_key held) noexcept
+      : directory(locked_directory), key(held) {}
   block_lock(const block_lock&) = delete;
   ~block_lock() { directory.unlock(key); }
 
@@ -236,7 +237,7 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   auto [outcome, crc] =
       co_await current.runtime->pool().run(write_block, &cache.directory, label, part.content());
   if (outcome == cache_directory::outcome::published) {
-    cache.note_verified(key, crc);
+    cache.mark_verified(key, crc);
     co_return block_flights::outcome::kept;
   }
   ++(outcome == cache_directory::outcome::full ? cache.refused : cache.failures);
@@ -244,9 +245,10 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
 }
 
 // For all who want the block, in this process and in others.
-static task<object_part> lead_flight(disk_cache::state& cache, const std::string& url,
-                                     std::uint64_t number, block_key key,
-                                     const cached_entity* entity, block_flights::lead& flight) {
+static task<object_part> fetch_for_waiters(disk_cache::state& cache, const std::string& url,
+                                           std::uint64_t number, block_key key,
+                                           const cached_entity* entity,
+                                           block_flights::lead& flight) {
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
   auto found = co_await find_block(cache, key, number, entity);
@@ -270,7 +272,7 @@ task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const st
     if (leads) {
       auto& current = co_await detail::this_context_reference();
       block_flights::lead lead(cache.flights, key, flight, current);
-      co_return co_await lead_flight(cache, url, number, key, entity, lead);
+      co_return co_await fetch_for_waiters(cache, url, number, key, entity, lead);
     }
     ++cache.waits;
     bool has_ended = co_await detail::ends_in_time(flight);

@@ -30,7 +30,7 @@ using block_set = std::unordered_set<detail::block_key, detail::block_key_hash>;
 struct disk_cache::state {
   state(std::shared_ptr<const store> cached, const disk_cache_options& options);
 
-  // Whether the store's identity is known, of which keys are made; until then, ask_identity().
+  // Whether the store's identity is known, of which keys are made; until then, query_identity().
   bool knows_store() const noexcept { return knows_store_.load(std::memory_order_acquire); }
   void set_store(std::string_view identity);
 
@@ -44,7 +44,7 @@ struct disk_cache::state {
 
   // Whether this process has written or verified a block with that checksum.
   bool is_verified(const detail::block_key& block, std::uint32_t crc) const noexcept;
-  void note_verified(const detail::block_key& block, std::uint32_t crc) noexcept;
+  void mark_verified(const detail::block_key& block, std::uint32_t crc) noexcept;
 
   bool has_begun(std::uint64_t epoch) const noexcept {
     return detail::counted_epoch(epoch) < next_epoch.load();
@@ -62,7 +62,7 @@ struct disk_cache::state {
                              refused = 0, uncached = 0, failures = 0, damaged = 0, evicted = 0;
 
   mutable std::mutex mutex;  // guards what follows
-  block_set asked;           // objects that the store has been asked for
+  block_set requested;       // objects that the store has been asked for
   block_set uncacheable;     // objects of which only the first block could be kept
 
   // For each hash of a block, a mark of the last that was verified: where two share a place, they

@@ -39,10 +39,10 @@ static std::int64_t read_at_once(const io_operation& read, off_t offset) noexcep
 
 // Opens a file whose name is in the kernel's cache. Everything else fails here.
 static int open_at_once(const io_operation& open) noexcept {
-  open_how how{};
-  how.flags = static_cast<unsigned>(open.flags) | O_NONBLOCK;
-  how.resolve = RESOLVE_CACHED;
-  return static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &how, sizeof how));
+  open_how arguments{};
+  arguments.flags = static_cast<unsigned>(open.flags) | O_NONBLOCK;
+  arguments.resolve = RESOLVE_CACHED;
+  return static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &arguments, sizeof arguments));
 }
 
 // Waits for the file system, but not for a process at the other end of a FIFO.
@@ -168,13 +168,13 @@ void fallback::close(int fd) noexcept { ::close(fd); }
 void fallback::wake() noexcept { (void)eventfd_write(wake_, 1); }
 
 void fallback::turn(clock::time_point deadline) noexcept {
-  bool begun = !submitted_.empty();
+  bool started = !submitted_.empty();
   while (auto* operation = submitted_.pop()) {
     operation->progress = io_operation::status::begun;
     begin(*operation);
   }
   std::array<epoll_event, 64> events;
-  int milliseconds = begun ? 0 : wait_milliseconds(deadline);
+  int milliseconds = started ? 0 : wait_milliseconds(deadline);
   int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), milliseconds);
   for (int i = 0; i < count; ++i)
     if (auto* watched = events[static_cast<std::size_t>(i)].data.ptr)
@@ -226,10 +226,10 @@ void fallback::opened(io_operation& open, int fd) noexcept {
 }
 
 void fallback::watch(io_operation& operation, int fd) noexcept {
-  auto wanted = operation.what == io_operation::kind::poll
+  auto events = operation.what == io_operation::kind::poll
                     ? static_cast<std::uint32_t>(operation.flags)
                     : static_cast<std::uint32_t>(EPOLLIN);
-  epoll_event event{.events = wanted | EPOLLONESHOT, .data = {.ptr = &operation}};
+  epoll_event event{.events = events | EPOLLONESHOT, .data = {.ptr = &operation}};
   operation.watched = fd;
   int result = epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
   if (result != 0 && errno == EEXIST) {  // another operation watches it: epoll wants another name
@@ -238,16 +238,16 @@ void fallback::watch(io_operation& operation, int fd) noexcept {
         operation.watched < 0 ? -1 : epoll_ctl(epoll_, EPOLL_CTL_ADD, operation.watched, &event);
   }
   if (result == 0) return;
-  if (errno == EPERM) return always_ready(operation, wanted);
+  if (errno == EPERM) return always_ready(operation, events);
   auto failure = errno;
   unwatch(operation);
   finish(operation, -failure);
 }
 
 // What cannot be polled never lets anybody wait.
-void fallback::always_ready(io_operation& operation, std::uint32_t wanted) noexcept {
+void fallback::always_ready(io_operation& operation, std::uint32_t events) noexcept {
   if (operation.what != io_operation::kind::read)
-    return happened(operation, wanted & (POLLIN | POLLOUT));
+    return happened(operation, events & (POLLIN | POLLOUT));
   unwatch(operation);
   finish(operation, read_waiting(operation));
 }

@@ -53,7 +53,7 @@ class fallback final : public reactor {
   void read_stream(io_operation& read, bool ready) noexcept;
   void opened(io_operation& open, int fd) noexcept;
   void watch(io_operation& operation, int fd) noexcept;
-  void always_ready(io_operation& operation, std::uint32_t wanted) noexcept;
+  void always_ready(io_operation& operation, std::uint32_t events) noexcept;
   void unwatch(io_operation& operation) noexcept;
   void happened(io_operation& operation, std::uint32_t events) noexcept;
   void returned(io_operation& operation, std::int64_t result) noexcept;

@@ -44,9 +44,9 @@ using detail::operation;
 static std::int64_t file_check(std::int64_t result, std::string_view doing,
                                const std::string& path) {
   if (result >= 0) return result;
-  auto what = std::string(doing) + " " + path;
-  if (result == -ECANCELED) throw error(errc::stopped, what);
-  raise(static_cast<int>(-result), what);
+  auto operation = std::string(doing) + " " + path;
+  if (result == -ECANCELED) throw error(errc::stopped, operation);
+  raise(static_cast<int>(-result), operation);
 }
 
 // In a directory of our own there are regular files only: whatever else somebody has put there is
@@ -110,7 +110,7 @@ static bool is_hurried(const context& current) {
 static bool should_bypass(int fd, const struct ::stat& found, bool hurried) {
   auto bytes = static_cast<std::uint64_t>(found.st_size);
   auto& use = detail::page_cache_use::of_process();
-  if (bytes < small_bytes || !use.should_look()) return false;
+  if (bytes < small_bytes || !use.should_probe()) return false;
   auto missing = detail::uncached_bytes(fd, bytes).value_or(0);
   return use.should_bypass(found.st_dev + found.st_ino, missing, hurried);
 }
@@ -288,7 +288,7 @@ static task<buffer> enlarge(buffer content, read_permit& permit) {
   auto bytes = std::max(unsized_bytes, 2 * content.size());
   auto& current = co_await detail::this_context_reference();
   auto larger = try_allocate(current, bytes);
-  if (!larger && !permit.step_aside()) larger = allocate_now(current, bytes);
+  if (!larger && !permit.yield_slot()) larger = allocate_now(current, bytes);
   if (!larger) larger = co_await allocate(bytes);
   std::ranges::copy(content.bytes(), larger->data());
   co_return std::move(*larger);

@@ -56,8 +56,8 @@ class flights {
   // Leads a flight, and ends it when destroyed: by a coroutine with this context.
   class lead {
    public:
-    lead(flights& of, Key key, std::shared_ptr<flight> led, const context& current)
-        : flights_(of), key_(std::move(key)), flight_(std::move(led)) {
+    lead(flights& all, Key key, std::shared_ptr<flight> led, const context& current)
+        : flights_(all), key_(std::move(key)), flight_(std::move(led)) {
       flight_->set_claim(current.claim);
     }
     lead(const lead&) = delete;
@@ -93,14 +93,14 @@ class flights {
 };
 
 template <class Flight>
-task<> end_of_flight(std::shared_ptr<Flight> other) {
+task<> flight_end(std::shared_ptr<Flight> other) {
   co_await other->ended;
 }
 
 template <class Flight>
 task<bool> ends_within(std::chrono::nanoseconds limit, std::shared_ptr<Flight> other) {
   try {
-    co_await with_timeout(limit, end_of_flight(std::move(other)), "wait for another reader");
+    co_await with_timeout(limit, flight_end(std::move(other)), "wait for another reader");
     co_return true;
   } catch (const error& failure) {
     if (failure.code() != errc::timed_out) throw;
@@ -119,13 +119,13 @@ template <class Flight>
 task<bool> ends_in_time(std::shared_ptr<Flight> other) {
   constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(160);
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   auto start = clock::now();
   for (std::chrono::nanoseconds pause = std::chrono::milliseconds(10);
        clock::now() - start < longest; pause = std::min(2 * pause, longest_pause)) {
     bool has_ended = co_await ends_within(pause, other);
     if (has_ended) co_return true;
-    bool never_waits = !here.claim || here.claim->is_urgent();
+    bool never_waits = !current.claim || current.claim->is_urgent();
     if (never_waits && other->waits_for_memory()) co_return false;
   }
   co_return false;

@@ -36,8 +36,8 @@ class glob::parser {
   }
 
   // The first of `wanted` from `at` on that is neither escaped nor in a set; else the size.
-  std::size_t find(std::string_view text, std::size_t at, std::string_view wanted) const {
-    while (at < text.size() && wanted.find(text[at]) == wanted.npos) at = behind(text, at);
+  std::size_t find(std::string_view text, std::size_t at, std::string_view characters) const {
+    while (at < text.size() && characters.find(text[at]) == characters.npos) at = behind(text, at);
     return at;
   }
 

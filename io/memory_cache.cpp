@@ -32,8 +32,8 @@ struct memory_cache::state {
     std::uint64_t used_in;  // the last epoch in which it was
   };
 
-  state(std::shared_ptr<const store> cached, const memory_cache_options& given)
-      : of(detail::require_store("open a memory cache", std::move(cached))), options(given) {
+  state(std::shared_ptr<const store> cached, const memory_cache_options& requested)
+      : of(detail::require_store("open a memory cache", std::move(cached))), options(requested) {
     detail::require_count("open a memory cache", "max_bytes", options.max_bytes,
                           {.least = 1, .most = ~std::uint64_t{0} / 4});
     detail::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,
@@ -106,14 +106,14 @@ void memory_cache::state::see_epoch(std::uint64_t of_run) {
 
 void memory_cache::state::begin_epoch() {
   auto ended = epoch++;
-  auto wanted = std::min(std::exchange(refused_bytes, 0), options.max_bytes);
+  auto bytes_to_free = std::min(std::exchange(refused_bytes, 0), options.max_bytes);
   using each = decltype(entries)::iterator;
   std::vector<each> unused;
   for (auto at = entries.begin(); at != entries.end(); ++at)
     if (at->second.used_in < ended) unused.push_back(at);
   std::ranges::sort(unused, {}, [](each at) { return at->second.used_in; });
   for (auto at : unused) {
-    if (options.max_bytes - counters.used_bytes >= wanted) break;
+    if (options.max_bytes - counters.used_bytes >= bytes_to_free) break;
     counters.used_bytes -= at->second.content.size();
     entries.erase(at);
     ++counters.evicted;
@@ -140,7 +140,7 @@ static void count_wait(memory_cache::state& cache) {
   ++cache.counters.waits;
 }
 
-static bool is_known_as_large(memory_cache::state& cache, const std::string& key) {
+static bool is_recorded_as_large(memory_cache::state& cache, const std::string& key) {
   std::lock_guard lock(cache.mutex);
   bool is_large = cache.large.contains(key);
   if (is_large) ++cache.counters.uncached;
@@ -183,7 +183,7 @@ static task<std::optional<object_part>> obtain_object(memory_cache::state& cache
   auto key = without_signature(url);
   auto found = cache.find(key);
   while (!found) {
-    if (is_known_as_large(cache, key)) co_return std::nullopt;
+    if (is_recorded_as_large(cache, key)) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
       object_flights::lead lead(cache.flights, key, flight, current);

@@ -154,7 +154,7 @@ void uring::take_back(const io_uring_sqe& entry) noexcept {
 }
 
 void uring::refuse_waiting() noexcept {
-  while (auto* begun = cancelled_.pop()) begun->progress = io_operation::status::outside;
+  while (auto* refused = cancelled_.pop()) refused->progress = io_operation::status::outside;
   while (auto* operation = submitted_.pop()) finish(*operation, refused_);
   for (int fd : closing_) ::close(fd);
   closing_.clear();

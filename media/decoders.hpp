@@ -63,7 +63,7 @@ class used_decoders {
 
   // Has them freed at the end, if an image or its result is large: most images are small, and a
   // pool has many threads.
-  void note(int width, int height) noexcept {
+  void record(int width, int height) noexcept {
     large_ = large_ || image_reader::is_large(width, height);
   }
 

@@ -163,8 +163,10 @@ static image_job::slot_of slot_for(const taken_sample& taken) {
 }
 static image_job::slot_of slot_for(const taken_item<sample, tensor>&) { return new_slot; }
 
-static void give(taken_sample& taken, tensor&&) { taken.done(); }
-static void give(taken_item<sample, tensor>& taken, tensor&& made) { taken.give(std::move(made)); }
+static void complete(taken_sample& taken, tensor&&) { taken.done(); }
+static void complete(taken_item<sample, tensor>& taken, tensor&& made) {
+  taken.give(std::move(made));
+}
 
 // The job of an item that has been taken, if there is one.
 template <class Taken>
@@ -187,7 +189,7 @@ struct taken_job {
   void finish(const image_job::partner_source& partner) {
     try {
       auto made = job.finish(partner);
-      give(*taken, std::move(made));
+      complete(*taken, std::move(made));
     } catch (...) {
       taken->fail(std::current_exception());
     }
@@ -212,7 +214,7 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
         auto& other = jobs[(first + i) % jobs.size()];
         if (!other.taken) other.begin(waiting);
         if (!other.taken) return nullptr;
-        if (other.job.goes_along()) return &other.job;
+        if (other.job.can_interleave()) return &other.job;
       }
     } catch (...) {
       failure = std::current_exception();

@@ -107,7 +107,7 @@ class opened_reader {
   image_reader& reader_;
 };
 
-void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_crop* given) {
+void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_crop* chosen) {
   close();  // what is left of an image that could not be begun
   doing_ = "decode " + in.name();
   file_ = {.bytes = encoded_bytes(in, options_.field, doing_).bytes(),
@@ -115,14 +115,14 @@ void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_
            .max_pixels = options_.max_pixels,
            .strict = options_.strict};
   draw_ = draw;
-  given_.reset();
-  if (given != nullptr) {
-    check_chosen(*given, doing_);
-    given_ = *given;
+  chosen_crop_.reset();
+  if (chosen != nullptr) {
+    check_chosen(*chosen, doing_);
+    chosen_crop_ = *chosen;
   } else if (!options_.crop_field.empty()) {
-    given_ = stored_crop(in, options_.crop_field, doing_);
+    chosen_crop_ = stored_crop(in, options_.crop_field, doing_);
   }
-  slot_of_ = std::move(slot);
+  provide_slot_ = std::move(slot);
   reader_ = &worker_->reader_of(file_);
   way_ = reader_ == &worker_->jpeg ? begin_quickly() : way::by_reader;
   if (!is_quick()) lane_.jpeg.close();
@@ -135,15 +135,15 @@ image_job::way image_job::begin_quickly() {
   if (jpeg.is_rgb() && options_.colour == image_colour::grey) return way::by_reader;
   const auto crop = crop_of(jpeg.width(), jpeg.height());
   make_slot(crop);
-  const auto how = quick_way(crop);
-  if (how == way::quick_planes) {
+  const auto chosen = quick_way(crop);
+  if (chosen == way::quick_planes) {
     begin_quick_planes(crop);
   } else {
     begin_writing(crop);
-    const int kept = how == way::quick_luma ? lane_.resize.rows_kept() : 1;
+    const int kept = chosen == way::quick_luma ? lane_.resize.rows_kept() : 1;
     jpeg.begin(part_of(lane_.resize.luma()), kept);
   }
-  return how;
+  return chosen;
 }
 
 image_job::way image_job::quick_way(const image_crop& crop) const {
@@ -196,7 +196,7 @@ tensor image_job::finish(const partner_source& partner) {
 // False if libjpeg-turbo is to decode the image.
 bool image_job::decode_quickly(const partner_source& partner) {
   if (partner)
-    lane_.jpeg.go_with([&partner]() -> quick_jpeg* {
+    lane_.jpeg.interleave_with([&partner]() -> quick_jpeg* {
       auto* other = partner();
       return other != nullptr ? &other->lane_.jpeg : nullptr;
     });
@@ -205,7 +205,7 @@ bool image_job::decode_quickly(const partner_source& partner) {
     if (way_ == way::quick_luma) decode_luma(lane_);
     if (way_ == way::quick_planes) decode_yuv<quick_component_rows>(lane_, lane_.jpeg);
     return true;
-  } catch (const not_quick&) {
+  } catch (const needs_libjpeg&) {
     lane_.jpeg.close();
     return false;
   }
@@ -250,24 +250,24 @@ void image_job::decode_planes(const image_crop& crop) {
 }
 
 image_crop image_job::crop_of(int width, int height) {
-  worker_.note(width, height);
+  worker_.record(width, height);
   const auto turn = orientation_of(options_.orient ? reader_->orientation(file_) : 1);
-  if (given_) return plan_chosen(*given_, width, height, turn, doing_);
+  if (chosen_crop_) return plan_chosen(*chosen_crop_, width, height, turn, doing_);
   return plan_crop(width, height, turn, options_, draw_);
 }
 
 // Once for an image: its size is the same, whoever decodes it.
 void image_job::make_slot(const image_crop& crop) {
-  worker_.note(crop.width, crop.height);
+  worker_.record(crop.width, crop.height);
   const auto spec = spec_of(options_, crop.width, crop.height);
-  if (slot_.spec() != spec || slot_.bytes() == nullptr) slot_ = slot_of_(spec, doing_);
+  if (slot_.spec() != spec || slot_.bytes() == nullptr) slot_ = provide_slot_(spec, doing_);
 }
 
 void image_job::close() noexcept {
   lane_.jpeg.close();
   way_ = way::by_reader;
   slot_ = {};
-  slot_of_ = nullptr;
+  provide_slot_ = nullptr;
 }
 
 }  // namespace lade::media

@@ -36,18 +36,18 @@ class image_job {
 
   // `in` outlives the image's job. The crop is `given`, or that of the options' crop_field, or else
   // chosen by `draw`. Throws what decode_image throws; then there is nothing to finish.
-  void begin(const sample& in, random draw, slot_of slot, const chosen_crop* given = nullptr);
+  void begin(const sample& in, random draw, slot_of slot, const chosen_crop* chosen = nullptr);
 
   // Whether nothing of the image is left that could be decoded together with another.
   bool is_complete() const noexcept { return !is_quick() || lane_.jpeg.is_complete(); }
 
   // Whether it can be decoded together with another now: of a large image, only a few rows until it
   // is its turn.
-  bool goes_along() const noexcept { return is_quick() && lane_.jpeg.goes_along(); }
+  bool can_interleave() const noexcept { return is_quick() && lane_.jpeg.can_interleave(); }
 
   // Decodes the image, and meanwhile those of other jobs, as far as all are quick: of those that
-  // `partner` gives, which have begun; see quick_jpeg::go_with. Gives the tensor. Throws what
-  // decode_image throws.
+  // `partner` gives, which have begun; see quick_jpeg::interleave_with. Gives the tensor. Throws
+  // what decode_image throws.
   using partner_source = std::function<image_job*()>;
   tensor finish(const partner_source& partner = {});
 
@@ -90,8 +90,8 @@ class image_job {
   std::string doing_;
   image_file file_;
   random draw_;
-  std::optional<chosen_crop> given_;
-  slot_of slot_of_;
+  std::optional<chosen_crop> chosen_crop_;
+  slot_of provide_slot_;
   image_reader* reader_ = nullptr;
   way way_ = way::by_reader;
   tensor slot_;

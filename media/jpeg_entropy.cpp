@@ -71,12 +71,12 @@ static read_value read_slowly(const slow_code& code, std::uint64_t bits, bool& d
 static constexpr std::uint64_t coefficient_bytes = 128;
 
 // Where the block ends that a place behind its first coefficient or behind its last one is of.
-LADE_INLINE std::uint64_t end_of_block(std::uint64_t place) noexcept {
-  return (place - 1) / coefficient_bytes * coefficient_bytes + coefficient_bytes;
+LADE_INLINE std::uint64_t end_of_block(std::uint64_t position) noexcept {
+  return (position - 1) / coefficient_bytes * coefficient_bytes + coefficient_bytes;
 }
 
-LADE_INLINE void store_before(std::uint64_t place, std::uint64_t value) noexcept {
-  *reinterpret_cast<std::int16_t*>(place - 2) = static_cast<std::int16_t>(value);
+LADE_INLINE void store_before(std::uint64_t position, std::uint64_t value) noexcept {
+  *reinterpret_cast<std::int16_t*>(position - 2) = static_cast<std::int16_t>(value);
 }
 
 LADE_INLINE void next_section(jpeg_cursor& c) noexcept {

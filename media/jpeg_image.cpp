@@ -133,7 +133,7 @@ static std::size_t plane_bytes(const jpeg_headers& headers, int rows_of_mcus) no
 // See begin(), of the whole image or a part of it.
 std::size_t jpeg_image::most_plane_bytes(const jpeg_headers& headers, int kept) noexcept {
   const int more = headers.down > 1 ? headers.down : 0;
-  const int few = (kept + 2 * more) / (8 * headers.down) + 2 + headers.together;
+  const int few = (kept + 2 * more) / (8 * headers.down) + 2 + headers.mcu_rows_per_group;
   const auto all = plane_bytes(headers, headers.rows());
   return std::min(all, std::max(most_of_small, plane_bytes(headers, few)));
 }
@@ -157,7 +157,8 @@ std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
 int jpeg_image::mcu_rows_above(int bottom) const noexcept {
   const int more = headers_.down > 1 ? headers_.down : 0;
   const int rows = ceil_divide(bottom + more, mcu_height());
-  return std::min(ceil_divide(rows, headers_.together) * headers_.together, rows_);
+  return std::min(ceil_divide(rows, headers_.mcu_rows_per_group) * headers_.mcu_rows_per_group,
+                  rows_);
 }
 
 // Upsampling needs one sample more on each side.
@@ -172,7 +173,7 @@ void jpeg_image::begin(const jpeg_part& part, int kept) {
   kept_ = kept + more_rows;
 
   auto bytes = lay_out(end_row_ - first_row_);
-  const int few = (kept_ + more_rows) / mcu_height() + 2 + headers_.together;
+  const int few = (kept_ + more_rows) / mcu_height() + 2 + headers_.mcu_rows_per_group;
   if (bytes > most_of_small && few < kept_rows_) bytes = lay_out(few);
   auto* next = samples_.reserve(bytes) + jpeg_kernels::row_padding;
   for (auto& plane : std::span(planes_).first(static_cast<std::size_t>(headers_.count))) {
@@ -186,7 +187,7 @@ void jpeg_image::begin(const jpeg_part& part, int kept) {
   row_ = 0;
   stream_.damaged = false;
   stream_.overruns = 0;
-  begun_ = true;
+  started_ = true;
   begin_segment();
   column_ = 0;
   begin_chunk();
@@ -243,11 +244,11 @@ void jpeg_image::transform_chunk() noexcept {
 void jpeg_image::place_blocks() noexcept {
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
     const int of_mcu = across(c) * down(c), side = sides_[c];
-    const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
+    const int offset = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
     for (int i = 0; i < jpeg_chunk * of_mcu; ++i) {
       const int mcu = i / of_mcu, in_mcu = i % of_mcu, x = mcu * across(c) + in_mcu % across(c);
       auto& block = blocks_[c][static_cast<std::size_t>(i)];
-      block.coefficients = stream_.block(mcu * headers_.blocks() + place + in_mcu);
+      block.coefficients = stream_.block(mcu * headers_.blocks() + offset + in_mcu);
       block.samples = in_mcu / across(c) * side * planes_[c].stride + x * side;
     }
   }
@@ -292,9 +293,9 @@ void jpeg_image::pad_rows() noexcept {
 }
 
 bool jpeg_image::decode(int y, jpeg_image* other) {
-  const int wanted = std::min(mcu_rows_above(y + 1), end_row_);
+  const int end_row = std::min(mcu_rows_above(y + 1), end_row_);
   oldest_row_ = std::max(first_row_, (y + 1 - kept_) / mcu_height());
-  while (row_ < wanted && !damaged_) {
+  while (row_ < end_row && !damaged_) {
     if (other != nullptr && other->decodes()) {
       const int complete = kernels_->entropy->two(stream_, other->stream_);
       (complete == 0 ? *this : *other).end_chunk();
@@ -307,7 +308,7 @@ bool jpeg_image::decode(int y, jpeg_image* other) {
 }
 
 void jpeg_image::close() noexcept {
-  begun_ = false;
+  started_ = false;
   damaged_ = false;
   scan_.end_image();
   samples_.end_image();

@@ -61,10 +61,10 @@ class jpeg_image {
 
   // Whether decode() has nothing to do for row `y`, and for any row.
   bool has_row(int y) const noexcept { return row_ >= std::min(mcu_rows_above(y + 1), end_row_); }
-  bool is_complete() const noexcept { return !begun_ || damaged_ || row_ >= end_row_; }
+  bool is_complete() const noexcept { return !started_ || damaged_ || row_ >= end_row_; }
 
   // Whether it can be the `other` one.
-  bool decodes() const noexcept { return begun_ && !damaged_ && row_ < end_row_ && has_room(); }
+  bool decodes() const noexcept { return started_ && !damaged_ && row_ < end_row_ && has_room(); }
 
   // A row of component `c`, from its first sample on. There are row_padding bytes before and behind
   // it that may be read and written. `y` is of the component, of a row that is still there.
@@ -149,7 +149,7 @@ class jpeg_image {
   int column_ = 0;
   int chunk_ = 0;
   int until_restart_ = 0;
-  bool begun_ = false;
+  bool started_ = false;
   bool damaged_ = false;
 
   // Of the blocks of a chunk, by component.

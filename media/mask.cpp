@@ -150,7 +150,7 @@ class used_mask_reader {
 
   png_reader* operator->() const noexcept { return &png_; }
   const png_reader& operator*() const noexcept { return png_; }
-  void note(const image_size& size) { worker_.note(size.width, size.height); }
+  void record(const image_size& size) { worker_.record(size.width, size.height); }
 
  private:
   used_decoders worker_;
@@ -166,7 +166,7 @@ static void decode_mask_file(const image_file& file, bool orient, const chosen_c
   reader->open_values(file, out.type() == element_type::u8 ? bits_of_u8 : bits_of_others);
   const auto turn = orientation_of(orient ? reader->orientation(file) : 1);
   image_size size{reader->width(), reader->height()};
-  reader.note(size);
+  reader.record(size);
   if (turn.transposed) std::swap(size.width, size.height);
   check_size_of(crop, size, "the mask", file.doing);
   reader->decode_values(file);

@@ -117,11 +117,11 @@ static int allocate_png_frame(AVCodecContext& codec, AVFrame& frame, AVBufferRef
 
 // Called by FFmpeg for the memory of the pixels.
 int png_reader::allocate(AVCodecContext* codec, AVFrame* frame, int /*flags*/) {
-  const auto& wanted = *static_cast<pixels*>(codec->opaque);
-  if (frame->width != wanted.width || frame->height != wanted.height) return AVERROR_INVALIDDATA;
-  const int result = allocate_png_frame(*codec, *frame, wanted.memory.get());
+  const auto& target = *static_cast<pixels*>(codec->opaque);
+  if (frame->width != target.width || frame->height != target.height) return AVERROR_INVALIDDATA;
+  const int result = allocate_png_frame(*codec, *frame, target.memory.get());
   if (result < 0) return result;
-  std::memset(frame->data[0] + std::ptrdiff_t{wanted.row} * frame->linesize[0], wanted.fill,
+  std::memset(frame->data[0] + std::ptrdiff_t{target.row} * frame->linesize[0], target.fill,
               static_cast<std::size_t>(frame->linesize[0]));
   return 0;
 }
@@ -217,12 +217,12 @@ static av_codec_context open_png_decoder(void* opaque,
 }
 
 void png_reader::decode(const image_file& file, std::uint8_t fill) {
-  pixels wanted{.width = width(),
+  pixels target{.width = width(),
                 .height = height(),
                 .row = last_row_,
                 .fill = fill,
                 .memory = share_png_buffer(frame_->buf[0])};
-  const auto codec = open_png_decoder(&wanted, allocate);
+  const auto codec = open_png_decoder(&target, allocate);
   const auto packet = copy_to_png_packet(file, needs_transparency_);
   errno = 0;
   int result = avcodec_send_packet(codec.get(), packet.get());

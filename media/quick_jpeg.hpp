@@ -17,7 +17,7 @@ namespace lade::media {
 
 // Thrown while an image is read that libjpeg-turbo is to read from the beginning: it says what is
 // wrong with damaged data, or decodes them as well as it can.
-struct not_quick {};
+struct needs_libjpeg {};
 
 // Reads one image after another, all of it as libjpeg-turbo does: exact transform, smooth
 // upsampling. While it decodes an image, others that have begun are decoded, too, one at a time.
@@ -53,21 +53,21 @@ class quick_jpeg {
 
   // Whether another image's decoding can take this one along now. Of a large image only a few rows
   // are in memory, so that it stops after them.
-  bool goes_along() const noexcept { return image_.decodes(); }
+  bool can_interleave() const noexcept { return image_.decodes(); }
 
   // Has decoding take other images along, until close(): those that `partner` gives, which is asked
   // again when the one it gave does not go along any more. Null: there is none at the moment.
   using partner_source = std::function<quick_jpeg*()>;
-  void go_with(partner_source partner) { partner_ = std::move(partner); }
+  void interleave_with(partner_source partner) { partner_ = std::move(partner); }
 
   // Prepares colour_row, whose last `kept` rows stay in place.
   void start_colours(int kept);
 
   // Red, green or blue of row `y`, from column part.left on. Rows are asked for from top to bottom.
-  // Throws not_quick.
+  // Throws needs_libjpeg.
   const std::uint8_t* colour_row(std::size_t colour, int y);
 
-  // A component's own row, from sample 0 on; `y` is of the component. Throws not_quick.
+  // A component's own row, from sample 0 on; `y` is of the component. Throws needs_libjpeg.
   const std::uint8_t* component_row(std::size_t component, int y);
 
   // How a component lies against the first. Of the rows, those that are decoded with the rows of
@@ -78,7 +78,7 @@ class quick_jpeg {
   void close() noexcept {
     image_.close();
     partner_ = nullptr;
-    other_ = nullptr;
+    partner_image_ = nullptr;
   }
 
  private:
@@ -91,7 +91,7 @@ class quick_jpeg {
   const jpeg_kernels* kernels_;
   jpeg_image image_;
   partner_source partner_;
-  jpeg_image* other_ = nullptr;  // that partner_ has given
+  jpeg_image* partner_image_ = nullptr;  // that partner_ has given
   jpeg_part part_;
   int left_ = 0;  // the first column that is converted: a whole sample of coarse components
   std::size_t row_bytes_ = 0;

@@ -60,21 +60,21 @@ std::string to_string(const video_coding& coding) {
 }
 
 // The answers of drivers.
-struct known_limits {
+struct cached_limits {
   using key = std::tuple<int, int, int, int>;  // device, codec, bits, chroma
 
   std::mutex mutex;
   std::map<key, video_limits> answers;
 };
 
-static known_limits& all_known_limits() noexcept {
-  static known_limits limits;
+static cached_limits& limits_cache() noexcept {
+  static cached_limits limits;
   return limits;
 }
 
 void forget_limits() noexcept {
-  std::lock_guard lock(all_known_limits().mutex);
-  all_known_limits().answers.clear();
+  std::lock_guard lock(limits_cache().mutex);
+  limits_cache().answers.clear();
 }
 
 // The number of a chroma format in the interface; nothing for others.
@@ -84,18 +84,18 @@ static std::optional<cudaVideoChromaFormat> nvdec_chroma(int chroma) noexcept {
   return std::nullopt;
 }
 
-static video_limits ask_limits(device on, CUVIDDECODECAPS asked, cudaVideoSurfaceFormat format) {
+static video_limits query_limits(device on, CUVIDDECODECAPS caps, cudaVideoSurfaceFormat format) {
   const primary_context context(on);
   const context_scope scope(context, "ask what NVDEC can decode");
-  check_nvdec(nvcuvid().get_decoder_caps(&asked), "ask what NVDEC can decode");
-  const bool maps = (asked.nOutputFormatMask >> format & 1) != 0;
-  if (asked.bIsSupported == 0 || !maps) return {};
-  return {.engines = asked.nNumNVDECs > 0 ? asked.nNumNVDECs : 1,  // 0: the driver is too old
-          .min_width = asked.nMinWidth,
-          .min_height = asked.nMinHeight,
-          .max_width = static_cast<int>(asked.nMaxWidth),
-          .max_height = static_cast<int>(asked.nMaxHeight),
-          .max_macroblocks = asked.nMaxMBCount};
+  check_nvdec(nvcuvid().get_decoder_caps(&caps), "ask what NVDEC can decode");
+  const bool maps = (caps.nOutputFormatMask >> format & 1) != 0;
+  if (caps.bIsSupported == 0 || !maps) return {};
+  return {.engines = caps.nNumNVDECs > 0 ? caps.nNumNVDECs : 1,  // 0: the driver is too old
+          .min_width = caps.nMinWidth,
+          .min_height = caps.nMinHeight,
+          .max_width = static_cast<int>(caps.nMaxWidth),
+          .max_height = static_cast<int>(caps.nMaxHeight),
+          .max_macroblocks = caps.nMaxMBCount};
 }
 
 video_limits limits_of(device on, const video_coding& coding) {
@@ -104,17 +104,17 @@ video_limits limits_of(device on, const video_coding& coding) {
   const auto chroma = nvdec_chroma(coding.chroma);
   const auto format = surface_format(coding);
   if (!codec || !chroma || !format || coding.bits < 8 || coding.bits > 12) return {};
-  auto& known = all_known_limits();
-  const known_limits::key key{on.index(), *codec, coding.bits, coding.chroma};
+  auto& known = limits_cache();
+  const cached_limits::key key{on.index(), *codec, coding.bits, coding.chroma};
   {
     std::lock_guard lock(known.mutex);
     if (auto found = known.answers.find(key); found != known.answers.end()) return found->second;
   }
-  CUVIDDECODECAPS asked{};
-  asked.eCodecType = *codec;
-  asked.eChromaFormat = *chroma;
-  asked.nBitDepthMinus8 = static_cast<unsigned>(coding.bits - 8);
-  const auto limits = ask_limits(on, asked, *format);
+  CUVIDDECODECAPS caps{};
+  caps.eCodecType = *codec;
+  caps.eChromaFormat = *chroma;
+  caps.nBitDepthMinus8 = static_cast<unsigned>(coding.bits - 8);
+  const auto limits = query_limits(on, caps, *format);
   std::lock_guard lock(known.mutex);
   return known.answers.emplace(key, limits).first->second;
 }

@@ -22,7 +22,7 @@ static media::clip_options without_texts(media::clip_options options) {
   return options;
 }
 
-static gpu_clip_options checked_how(const gpu_clip_options& options) {
+static gpu_clip_options checked_options(const gpu_clip_options& options) {
   auto refuse = [](std::string_view reason) {
     throw error(errc::invalid_argument, "decode clips on a GPU", reason);
   };
@@ -37,13 +37,13 @@ static media::clip_options checked_clip_options(const media::clip_options& optio
   return without_texts(options);
 }
 
-clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_options& how)
+clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_options& gpu_options)
     : options_(checked_clip_options(options)),
       cpu_(options),
-      surfaces_(checked_how(how).surfaces),
-      on_(how.device),
-      memory_(how.memory ? lade::detail::share_of(*how.memory)
-                         : std::make_shared<device_memory>(on_)),
+      surfaces_(checked_options(gpu_options).surfaces),
+      on_(gpu_options.device),
+      memory_(gpu_options.memory ? lade::detail::share_of(*gpu_options.memory)
+                                 : std::make_shared<device_memory>(on_)),
       colours_(options_.decoding) {}
 
 clip_statistics clip_decoder::stats() const {
@@ -141,8 +141,8 @@ task<> clip_decoder::decode_frames(const media::clip_options& options, const med
   use_surface write_frame = [&](std::int64_t number, const surface& decoded) {
     writer.write(number, decoded, on);
   };
-  surface_options how{.surfaces = surfaces_, .max_pixels = options.decoding.max_pixels};
-  co_await decode_surfaces(from, numbers, on, write_frame, how);
+  surface_options surfaces{.surfaces = surfaces_, .max_pixels = options.decoding.max_pixels};
+  co_await decode_surfaces(from, numbers, on, write_frame, surfaces);
 }
 
 // An event behind the copy. The transfers keep the host's memory until then.

@@ -31,7 +31,7 @@ namespace lade::cuda::detail {
 class clip_decoder {
  public:
   // Throws as the constructor of decode_clip does.
-  clip_decoder(const media::clip_options& options, const gpu_clip_options& how);
+  clip_decoder(const media::clip_options& options, const gpu_clip_options& gpu_options);
 
   const media::decode_clip& cpu() const noexcept { return cpu_; }
   device on() const noexcept { return on_; }

@@ -41,7 +41,7 @@ class clip_writer {
   media::clip_options options_;
   media::stream_info stream_;
   picture_colours colours_;
-  std::multimap<std::int64_t, std::int64_t> places_;  // of frames, in all clips one after the other
+  std::multimap<std::int64_t, std::int64_t> slots_;  // of frames, in all clips one after the other
   tensor into_;
   random draw_;
 };

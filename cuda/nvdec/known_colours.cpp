@@ -166,7 +166,7 @@ picture_colours known_colours::of(const media::video& from, std::span<const std:
   const auto packet = from.packet_at(first);
   const auto key = colour_key(from.stream(), packet);
   if (const auto known = find(key)) return *known;
-  const auto colours = colours_of(from.stream(), packet, how_);
+  const auto colours = colours_of(from.stream(), packet, options_);
   keep(key, colours);
   return colours;
 }
@@ -178,8 +178,8 @@ std::size_t known_colours::decoded() const {
 
 std::optional<picture_colours> known_colours::find(const std::string& key) const {
   std::lock_guard lock(mutex_);
-  const auto at = known_.find(key);
-  return at == known_.end() ? std::nullopt : std::optional(at->second);
+  const auto at = cache_.find(key);
+  return at == cache_.end() ? std::nullopt : std::optional(at->second);
 }
 
 // Where there are many, all are forgotten.
@@ -188,8 +188,8 @@ void known_colours::keep(const std::string& key, const picture_colours& decoded)
   std::lock_guard lock(mutex_);
   ++decoded_;
   if (key.empty()) return;
-  if (known_.size() >= most) known_.clear();
-  known_.emplace(key, decoded);
+  if (cache_.size() >= most) cache_.clear();
+  cache_.emplace(key, decoded);
 }
 
 }  // namespace lade::cuda

@@ -25,7 +25,7 @@ namespace lade::cuda {
 class known_colours {
  public:
   // The options decide as well: they are the same for all videos.
-  explicit known_colours(const media::decode_options& options) : how_(options) {}
+  explicit known_colours(const media::decode_options& options) : options_(options) {}
   known_colours(const known_colours&) = delete;
 
   // The colours of the first key frame that decoding these frames needs. `numbers`: at least one;
@@ -38,9 +38,9 @@ class known_colours {
   std::optional<picture_colours> find(const std::string& key) const;
   void keep(const std::string& key, const picture_colours& decoded);
 
-  const media::decode_options how_;
+  const media::decode_options options_;
   mutable std::mutex mutex_;  // guards all that follows
-  std::map<std::string, picture_colours> known_;
+  std::map<std::string, picture_colours> cache_;
   std::size_t decoded_ = 0;
 };
 

@@ -43,12 +43,12 @@ class decoder_service {
 // A permit of a session that was acquired.
 class session_permit {
  public:
-  explicit session_permit(decoder_sessions& sessions) noexcept : of_(sessions) {}
+  explicit session_permit(decoder_sessions& sessions) noexcept : sessions_(sessions) {}
   session_permit(const session_permit&) = delete;
-  ~session_permit() { of_.free.release(); }
+  ~session_permit() { sessions_.free.release(); }
 
  private:
-  decoder_sessions& of_;
+  decoder_sessions& sessions_;
 };
 
 }  // namespace lade::cuda

@@ -21,7 +21,7 @@ namespace lade::cuda {
 
 surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> sessions,
                                  const media::stream_info& from, const stream& on,
-                                 const surface_options& options, surface_taker& to)
+                                 const surface_options& options, surface_consumer& to)
     : sessions_(std::move(sessions)),
       stream_(from),
       bytes_(from),
@@ -90,7 +90,7 @@ void surface_decoder::parse(CUVIDSOURCEDATAPACKET& data) {
   const context_scope scope(*sessions_->context, doing_);
   const auto result = nvcuvid().parse_data(parser_, &data);
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
-  if (result != CUDA_SUCCESS) is_sound_ = false;
+  if (result != CUDA_SUCCESS) is_reusable_ = false;
   check_nvdec(result, doing_);
 }
 
@@ -117,7 +117,7 @@ int surface_decoder::on_decode(void* self, CUVIDPICPARAMS* picture) noexcept {
     if (!decoder.decoder_)
       throw error(errc::invalid_data, decoder.doing_, "a picture is in front of its sequence");
     const auto result = nvcuvid().decode_picture(decoder.decoder_->handle(), picture);
-    if (result != CUDA_SUCCESS) decoder.is_sound_ = false;
+    if (result != CUDA_SUCCESS) decoder.is_reusable_ = false;
     check_nvdec(result, decoder.doing_);
     return 1;
   });
@@ -126,7 +126,7 @@ int surface_decoder::on_decode(void* self, CUVIDPICPARAMS* picture) noexcept {
 int surface_decoder::on_display(void* self, CUVIDPARSERDISPINFO* picture) noexcept {
   auto& decoder = *static_cast<surface_decoder*>(self);
   return decoder.guarded([&] {
-    if (picture && decoder.to_.wants(picture->timestamp)) decoder.show(*picture);
+    if (picture && decoder.to_.needs(picture->timestamp)) decoder.show(*picture);
     return 1;
   });
 }
@@ -239,29 +239,29 @@ void surface_decoder::show(const CUVIDPARSERDISPINFO& picture) {
     mapped_.pop_back();
     throw;
   }
-  hand_over(picture, pitch);
+  deliver(picture, pitch);
 }
 
 // The event is recorded although the taker fails: it may have enqueued a part of its work.
-void surface_decoder::hand_over(const CUVIDPARSERDISPINFO& picture, unsigned pitch) {
+void surface_decoder::deliver(const CUVIDPARSERDISPINFO& picture, unsigned pitch) {
   std::exception_ptr failed;
   try {
     require_whole(picture.picture_index);
-    to_.take(picture.timestamp, at(mapped_.back().address, pitch));
+    to_.consume(picture.timestamp, at(mapped_.back().address, pitch));
   } catch (...) {
     failed = std::current_exception();
   }
   try {
     mapped_.back().passed.record(on_);
   } catch (...) {
-    unmap_behind_stream();
+    unmap_after_stream();
     throw;
   }
   if (failed) std::rethrow_exception(failed);
 }
 
 // Where an event cannot be recorded, for want of memory perhaps.
-void surface_decoder::unmap_behind_stream() {
+void surface_decoder::unmap_after_stream() {
   capture_guard beside_captures;
   if (api().stream_synchronize(on_.handle()) != cudaSuccess) return abandon();
   while (!mapped_.empty()) unmap_first();
@@ -277,7 +277,7 @@ unsigned long long surface_decoder::map(const CUVIDPARSERDISPINFO& picture, unsi
   unsigned long long address = 0;
   const auto result =
       nvcuvid().map_frame(decoder_->handle(), picture.picture_index, &address, &pitch, &parameters);
-  if (result != CUDA_SUCCESS) is_sound_ = false;
+  if (result != CUDA_SUCCESS) is_reusable_ = false;
   check_nvdec(result, doing_);
   return address;
 }
@@ -322,7 +322,7 @@ void surface_decoder::unmap_first() {
   const bool unmapped = scope.is_current() &&
                         nvcuvid().unmap_frame(decoder_->handle(), first.address) == CUDA_SUCCESS;
   if (!unmapped) {
-    is_sound_ = false;
+    is_reusable_ = false;
     decoder_->abandon();
     throw error(errc::unsupported, doing_, "a surface cannot be unmapped");
   }
@@ -373,7 +373,7 @@ task<> surface_decoder::settle() {
       throw;
     }
   }
-  if (decoder_ && is_sound_) sessions_->idle.give_back(std::move(decoder_));
+  if (decoder_ && is_reusable_) sessions_->idle.give_back(std::move(decoder_));
   decoder_.reset();
 }
 

@@ -23,13 +23,13 @@
 namespace lade::cuda {
 
 // Who takes the pictures of a surface_decoder.
-class surface_taker {
+class surface_consumer {
  public:
-  virtual bool wants(std::int64_t pts) const = 0;
-  virtual void take(std::int64_t pts, const surface& shown) = 0;
+  virtual bool needs(std::int64_t pts) const = 0;
+  virtual void consume(std::int64_t pts, const surface& shown) = 0;
 
  protected:
-  ~surface_taker() = default;
+  ~surface_consumer() = default;
 };
 
 // Packets go to NVDEC's parser. Inside of that call, it calls back: with the format of a sequence,
@@ -46,7 +46,7 @@ class surface_taker {
 class surface_decoder {
  public:
   surface_decoder(std::shared_ptr<decoder_sessions> sessions, const media::stream_info& from,
-                  const stream& on, const surface_options& options, surface_taker& to);
+                  const stream& on, const surface_options& options, surface_consumer& to);
   surface_decoder(const surface_decoder&) = delete;
   ~surface_decoder();
 
@@ -85,7 +85,7 @@ class surface_decoder {
   decoder_format format_for(const CUVIDEOFORMAT& sequence) const;
   surface surface_for(const CUVIDEOFORMAT& sequence) const;
   void show(const CUVIDPARSERDISPINFO& picture);
-  void hand_over(const CUVIDPARSERDISPINFO& picture, unsigned pitch);
+  void deliver(const CUVIDPARSERDISPINFO& picture, unsigned pitch);
   unsigned long long map(const CUVIDPARSERDISPINFO& picture, unsigned& pitch);
   void require_whole(int picture_index);
   surface at(unsigned long long address, unsigned pitch) const;
@@ -95,7 +95,7 @@ class surface_decoder {
   event unused_event();
   void unmap_passed();
   void unmap_first();
-  void unmap_behind_stream();
+  void unmap_after_stream();
   task<> wait_for_last();
   void block_for_surface();
   void abandon() noexcept;
@@ -105,13 +105,13 @@ class surface_decoder {
   elementary_stream bytes_;
   stream on_;
   surface_options options_;
-  surface_taker& to_;
+  surface_consumer& to_;
   std::string doing_;
 
   CUvideoparser parser_ = nullptr;
   bool starts_ = true;  // the next packet is the first one
   std::unique_ptr<open_decoder> decoder_;
-  bool is_sound_ = true;               // the decoder may be used again
+  bool is_reusable_ = true;            // the decoder may be used again
   surface shown_;                      // what surfaces of the sequence have in common
   std::deque<mapped_surface> mapped_;  // in the order of their events
   std::vector<event> spare_;

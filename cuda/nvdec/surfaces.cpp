@@ -18,39 +18,39 @@
 namespace lade::cuda {
 
 // The wanted frames of one range of packets, by their times.
-class wanted_frames final : public surface_taker {
+class frame_selection final : public surface_consumer {
  public:
-  wanted_frames(const media::packet_index& index, use_surface& use) : of_(index), use_(use) {}
+  frame_selection(const media::packet_index& index, use_surface& use) : index_(index), use_(use) {}
 
-  void want(const std::vector<std::int64_t>& numbers) {
+  void select(const std::vector<std::int64_t>& numbers) {
     by_time_.clear();
-    for (const auto number : numbers) by_time_.emplace(of_.pts(number), number);
+    for (const auto number : numbers) by_time_.emplace(index_.pts(number), number);
   }
 
-  bool wants(std::int64_t pts) const override { return by_time_.contains(pts); }
-  void take(std::int64_t pts, const surface& shown) override {
+  bool needs(std::int64_t pts) const override { return by_time_.contains(pts); }
+  void consume(std::int64_t pts, const surface& shown) override {
     use_(by_time_.at(pts), shown);
     by_time_.erase(pts);
-    ++taken_;
+    ++delivered_;
   }
 
   bool have_all() const noexcept { return by_time_.empty(); }
-  std::uint64_t taken() const noexcept { return taken_; }
+  std::uint64_t delivered() const noexcept { return delivered_; }
 
   void require_all() const {
     if (by_time_.empty()) return;
     const auto number = by_time_.begin()->second;
     throw error(
         errc::invalid_data,
-        "decode frame " + std::to_string(number) + " of " + of_.stream().name() + " with NVDEC",
+        "decode frame " + std::to_string(number) + " of " + index_.stream().name() + " with NVDEC",
         "it is not shown");
   }
 
  private:
-  const media::packet_index& of_;
+  const media::packet_index& index_;
   use_surface& use_;
   std::map<std::int64_t, std::int64_t> by_time_;
-  std::uint64_t taken_ = 0;
+  std::uint64_t delivered_ = 0;
 };
 
 // Pictures that are shown before the range's key frame may need packets before it.
@@ -62,12 +62,12 @@ static bool is_leading(const media::packet_index& index, const media::packet_ran
 
 // `decoder` and the others live in the frame of the caller, which awaits this.
 static task<> decode_range(const media::video& from, const media::packet_range& range,
-                           surface_decoder& decoder, wanted_frames& wanted,
+                           surface_decoder& decoder, frame_selection& selection,
                            media::selection_statistics& counted, const std::stop_token& stop) {
-  wanted.want(range.frames);
+  selection.select(range.frames);
   decoder.begin();
   ++counted.ranges;
-  for (auto i = range.first; i < range.last && !wanted.have_all(); ++i) {
+  for (auto i = range.first; i < range.last && !selection.have_all(); ++i) {
     if (is_leading(from.index(), range, i)) continue;
     if (stop.stop_requested())
       throw error(errc::stopped, "decode frames of " + from.stream().name());
@@ -75,8 +75,8 @@ static task<> decode_range(const media::video& from, const media::packet_range& 
     decoder.send(from.packet_at(i));
     ++counted.packets;
   }
-  if (!wanted.have_all()) decoder.finish();
-  wanted.require_all();
+  if (!selection.have_all()) decoder.finish();
+  selection.require_all();
 }
 
 static void require_surface_option(bool condition, std::string_view reason) {
@@ -126,16 +126,16 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
 
   media::selection_statistics ignored;
   auto& statistics = counted ? *counted : ignored;
-  wanted_frames wanted(index, use);
-  surface_decoder decoder(sessions, from.stream(), on, options, wanted);
+  frame_selection selection(index, use);
+  surface_decoder decoder(sessions, from.stream(), on, options, selection);
   std::exception_ptr failed;
   try {
     for (const auto& each : ranges)
-      co_await decode_range(from, each, decoder, wanted, statistics, current.stop);
+      co_await decode_range(from, each, decoder, selection, statistics, current.stop);
   } catch (...) {
     failed = std::current_exception();
   }
-  statistics.frames += wanted.taken();
+  statistics.frames += selection.delivered();
   co_await decoder.settle();
   if (failed) std::rethrow_exception(failed);
 }

@@ -11,11 +11,11 @@
 namespace lade::detail {
 
 indexed_shards::indexed_shards(io::shards shards, const io::tar_samples_options& options)
-    : which_(std::move(shards)),
+    : listed_(std::move(shards)),
       fields_{divide_list(options.read.fields), divide_list(options.read.data),
               std::string(options.read.label)} {
-  shards_.reserve(which_.names().size());
-  for (const auto& name : which_.names()) {
+  shards_.reserve(listed_.names().size());
+  for (const auto& name : listed_.names()) {
     shards_.push_back({name});
     bool is_new = by_name_.emplace(shards_.back().name, shards_.size() - 1).second;
     if (!is_new)
@@ -43,7 +43,7 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
           shard.name, code,
           "member " + entry.name() + " at byte " + std::to_string(entry.offset()) + ": " + reason);
     };
-    if (std::ranges::find(fields, name->field(), &place::field) != fields.end())
+    if (std::ranges::find(fields, name->field(), &location::field) != fields.end())
       refuse(errc::invalid_data, "its sample has such a field already");
     if (fields.size() == most_sample_fields)
       refuse(errc::limit_exceeded,
@@ -52,7 +52,7 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
   }
   for (std::size_t i = 0; i < shard.groups.size(); ++i) {
     auto& group = shard.groups[i];
-    std::erase_if(group.fields, [&](const place& p) { return !fields_.contains(p.field); });
+    std::erase_if(group.fields, [&](const location& p) { return !fields_.contains(p.field); });
     if (!shard.by_key.emplace(group.key, i).second)
       refuse_group(shard.name, errc::invalid_data,
                    "two samples have the key " + group.key + "; only a stream tells them apart");
@@ -65,12 +65,12 @@ std::size_t indexed_shards::size() const noexcept {
   return samples;
 }
 
-std::string indexed_shards::key_of(const one_shard& from, const sample_places& sample) const {
+std::string indexed_shards::key_of(const one_shard& from, const sample_locations& sample) const {
   return from.name + "/" + sample.key;
 }
 
 // A name of a shard may begin like that of another one: the longest that fits decides.
-std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_places*>
+std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_locations*>
 indexed_shards::find(const std::string& key) const {
   std::string_view text = key;
   for (auto slash = text.rfind('/'); slash != text.npos && slash > 0;

@@ -84,7 +84,7 @@ task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index)
         "there is no sample " + std::to_string(index) + " of " + std::to_string(from->samples()));
   auto& shard = *std::upper_bound(
       from->shards.begin(), from->shards.end(), index,
-      [](std::uint64_t wanted, const mds_shard& each) { return wanted < each.end; });
+      [](std::uint64_t needed, const mds_shard& each) { return needed < each.end; });
   auto path = from->path_of(shard);
   auto name = without_secrets(path);
   auto number = index - (shard.end - shard.samples);
@@ -114,8 +114,9 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
                                         mds_options options) {
   auto& path = file.key();
   auto name = file.name();
-  auto* which = file.find_field("shard");
-  auto number = which && which->type() == field::kind::integer ? which->integer() : -1;
+  auto* index_field = file.find_field("shard");
+  auto number =
+      index_field && index_field->type() == field::kind::integer ? index_field->integer() : -1;
   if (number < 0 || static_cast<std::uint64_t>(number) >= from->shards.size() ||
       from->path_of(from->shards[static_cast<std::size_t>(number)]) != path)
     throw error(errc::invalid_argument, "read the shard " + name,

@@ -71,7 +71,7 @@ static void remove_if_abandoned(const std::filesystem::path& path, bool is_of_th
 }
 
 static void remove_abandoned(const std::filesystem::path& target) {
-  auto here = id_of_system() + "-";
+  auto file_name = id_of_system() + "-";
   auto prefix = target.filename().string();
   auto directory = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
   std::error_code ignored;
@@ -80,7 +80,7 @@ static void remove_abandoned(const std::filesystem::path& target) {
     auto name = at->path().filename().string();
     if (!is_name_of_temporary(name, prefix)) continue;
     auto rest = std::string_view(name).substr(prefix.size() + temporary_mark.size());
-    remove_if_abandoned(at->path(), rest.starts_with(here));
+    remove_if_abandoned(at->path(), rest.starts_with(file_name));
   }
 }
 

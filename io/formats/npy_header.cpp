@@ -158,15 +158,15 @@ class npy_literal {
     at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
   }
 
-  bool accept(char wanted) noexcept {
+  bool accept(char expected) noexcept {
     skip_space();
-    if (at_ == text_.size() || text_[at_] != wanted) return false;
+    if (at_ == text_.size() || text_[at_] != expected) return false;
     ++at_;
     return true;
   }
 
-  void expect(char wanted) {
-    if (!accept(wanted)) refuse(std::string("expected '") + wanted + "' in its header");
+  void expect(char expected) {
+    if (!accept(expected)) refuse(std::string("expected '") + expected + "' in its header");
   }
 
   [[noreturn]] void refuse(const std::string& reason) const {

@@ -42,8 +42,8 @@ class header_window {
         offset >= at_ && offset - at_ <= window_.size() && bytes <= window_.size() - (offset - at_);
     if (!inside) {
       constexpr std::uint64_t least = 4096;
-      auto wanted = std::min(std::max(bytes, least), size_ - offset);
-      window_ = co_await from_->read_at(offset, static_cast<std::size_t>(wanted));
+      auto needed = std::min(std::max(bytes, least), size_ - offset);
+      window_ = co_await from_->read_at(offset, static_cast<std::size_t>(needed));
       at_ = offset;
     }
     co_return window_.slice(static_cast<std::size_t>(offset - at_),

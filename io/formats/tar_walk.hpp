@@ -48,7 +48,7 @@ class tar_walk {
   std::uint64_t padded_bytes() const noexcept { return padded_; }
 
  private:
-  enum class place : std::uint8_t { at_header, one_zero, ended, lost };
+  enum class state : std::uint8_t { at_header, one_zero, ended, lost };
 
   step add_zero_block();
   step add_header(std::string_view block);
@@ -65,7 +65,7 @@ class tar_walk {
   std::string before_;  // the name of the last member
   std::uint64_t offset_ = 0;
   std::uint64_t padded_ = 0;
-  place place_ = place::at_header;
+  state state_ = state::at_header;
   bool lost_extension_ = false;  // that of the next member
   std::string behind_damage_;    // the first block behind a damaged header
   std::uint64_t lost_blocks_ = 0;

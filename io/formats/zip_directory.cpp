@@ -114,19 +114,19 @@ zip_end find_zip_end(std::span<const std::byte> tail, std::uint64_t size, std::s
 // Takes from the zip64 field among `extra` the numbers that do not fit into the header, in the
 // order of the format. Returns false if the extra fields are damaged.
 static bool take_zip64(std::span<const std::byte> extra,
-                       std::span<std::uint64_t*> wanted) noexcept {
+                       std::span<std::uint64_t*> values) noexcept {
   while (extra.size() >= 4) {
     zip_record field{extra};
     std::size_t bytes = field.u16(2);
     if (bytes > extra.size() - 4) return false;
     if (field.u16(0) == 1) {
-      if (bytes < 8 * wanted.size()) return false;
-      for (std::size_t i = 0; i < wanted.size(); ++i) *wanted[i] = field.u64(4 + 8 * i);
+      if (bytes < 8 * values.size()) return false;
+      for (std::size_t i = 0; i < values.size(); ++i) *values[i] = field.u64(4 + 8 * i);
       return true;
     }
     extra = extra.subspan(4 + bytes);
   }
-  return wanted.empty();
+  return values.empty();
 }
 
 // The same for the sizes of a header and, in the directory, its offset.
@@ -255,7 +255,9 @@ void require_same_header(std::span<const std::byte> bytes, const zip_member& mem
   auto& listed = member.values();
   zip_member::numbers values{0, 0, header.u32(18), header.u32(22), header.u32(14), 0, 0};
   bool later = (header.u16(6) & zip_descriptor_follows) != 0;
-  auto differ = [later](auto here, auto there) { return here != there && !(later && here == 0); };
+  auto differ = [later](auto local, auto central) {
+    return local != central && !(later && local == 0);
+  };
   if (header.text(zip_local_bytes, name_bytes) != member.name())
     refuse_zip(name, "its local header has another name");
   if (!widen_by_zip64(values, false, bytes.subspan(zip_local_bytes + name_bytes)))

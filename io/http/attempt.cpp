@@ -47,11 +47,11 @@ live_transfer::live_transfer(std::shared_ptr<client::state> client, lade::runtim
 struct live_transfer::ended_elsewhere {
   std::unique_ptr<transfer> ended;
   easy_handle easy;
-  detail::reactor& where;
+  detail::reactor& reactor;
   std::shared_ptr<client::state> owner;
 
   void end() noexcept {
-    where.service<engine>().abort(*ended);
+    reactor.service<engine>().abort(*ended);
     owner->handles.give_back(std::move(easy));
   }
 };
@@ -74,15 +74,15 @@ live_transfer::~live_transfer() {
 
 // Memory for the next piece of a body: for all of it where the length is known, else twice as much
 // as there is. What has been received, in earlier attempts too, moves there.
-static task<> make_room(transfer& paused, received& into, std::uint64_t most) {
+static task<> allocate_destination(transfer& paused, received& into, std::uint64_t most) {
   auto is_encoded = !paused.head.value("content-encoding").empty();
   auto length = is_encoded ? std::nullopt : paused.head.length();
   auto done = paused.filled;
-  auto needed = std::max<std::uint64_t>(length.value_or(2 * done), done + paused.wanted);
+  auto needed = std::max<std::uint64_t>(length.value_or(2 * done), done + paused.needed);
   auto larger = co_await allocate(
       static_cast<std::size_t>(std::min<std::uint64_t>(into.filled + needed, most)));
   if (into.filled > 0) std::memcpy(larger.data(), into.content.data(), into.filled);
-  if (done > 0) std::memcpy(larger.data() + into.filled, paused.room.data(), done);
+  if (done > 0) std::memcpy(larger.data() + into.filled, paused.destination.data(), done);
   into.content = std::move(larger);
   paused.content = {};
   paused.memory = into.content.bytes().subspan(into.filled);
@@ -90,9 +90,9 @@ static task<> make_room(transfer& paused, received& into, std::uint64_t most) {
 
 // Why a paused transfer cannot have more memory; empty if it can.
 static std::string excess_of(const transfer& paused, const received& into, std::uint64_t most) {
-  if (!into.room.empty()) return "the server sent more than the part that was asked for";
+  if (!into.destination.empty()) return "the server sent more than the part that was asked for";
   auto needed =
-      std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0));
+      std::max<std::uint64_t>(paused.filled + paused.needed, paused.head.length().value_or(0));
   if (needed <= most - into.filled) return {};
   return longer_than(most);
 }
@@ -103,7 +103,7 @@ static task<> use_memory(transfer& paused, byte_share& share) {
   auto bytes = paused.memory.size();
   co_await share.permits().acquire(bytes);
   share.add(bytes);
-  paused.room = paused.memory;
+  paused.destination = paused.memory;
 }
 
 // Runs a transfer to its end. Returns why it was not, if it was not.
@@ -122,13 +122,14 @@ static task<std::optional<failed_attempt>> run_to_end(client::state& client, liv
   while (true) {
     co_await hop.step();
     if (running.at() == transfer::stage::over) break;
-    if (running.room.size() == running.memory.size()) {
+    if (running.destination.size() == running.memory.size()) {
       if (auto reason = excess_of(running, into, most); !reason.empty())
         co_return failed_attempt{
-            .code = make_error_code(into.room.empty() ? errc::limit_exceeded : errc::invalid_data),
-            .why = std::move(reason)};
+            .code = make_error_code(into.destination.empty() ? errc::limit_exceeded
+                                                             : errc::invalid_data),
+            .reason = std::move(reason)};
       share.release();
-      co_await make_room(running, into, most);
+      co_await allocate_destination(running, into, most);
     }
     co_await use_memory(running, share);
   }
@@ -145,8 +146,8 @@ void count(client::state& client, const transfer& ended) {
   client.bytes_out += ended.sent;
 }
 
-static attempt_result failed(failed_attempt how) {
-  return {.answer = {}, .divided = {}, .failure = std::move(how)};
+static attempt_result failed(failed_attempt failure) {
+  return {.answer = {}, .divided = {}, .failure = std::move(failure)};
 }
 
 // Keeps what a transfer that broke off has received, if another can continue it.
@@ -157,15 +158,15 @@ static void keep(received& progress, const transfer& broken) {
   auto tag = broken.head.value("etag");
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
   if (can_continue) {
-    if (progress.filled == 0) progress.begun = broken.head;
+    if (progress.filled == 0) progress.head = broken.head;
     progress.filled += broken.filled;
   } else {
-    progress.begin_anew();
+    progress.restart();
   }
 }
 
-static std::string misfit_text(const byte_range& asked) {
-  return "the server sent another part than bytes " + range_text(asked);
+static std::string misfit_text(const byte_range& requested) {
+  return "the server sent another part than bytes " + range_text(requested);
 }
 
 static attempt_result answer_of(const std::string& url, response_head& head, buffer body) {
@@ -176,17 +177,18 @@ static attempt_result answer_of(const std::string& url, response_head& head, buf
 }
 
 // How many bytes are to come behind those that an attempt has received of the rest it asked for.
-static std::uint64_t missing_bytes(const received& progress, const byte_range& asked,
+static std::uint64_t missing_bytes(const received& progress, const byte_range& requested,
                                    std::uint64_t received_bytes) noexcept {
   auto end = progress.object_bytes().value_or(0);
-  if (asked.bytes != byte_range::to_end) end = std::min(end, asked.offset + asked.bytes);
-  auto reached = asked.offset + received_bytes;
+  if (requested.bytes != byte_range::to_end)
+    end = std::min(end, requested.offset + requested.bytes);
+  auto reached = requested.offset + received_bytes;
   return end > reached ? end - reached : 0;
 }
 
 // What a transfer that is over makes of an attempt.
 static attempt_result conclude(const std::string& url, bool gets, transfer& ended,
-                               received& progress, const byte_range& asked) {
+                               received& progress, const byte_range& requested) {
   auto& head = ended.head;
   if (ended.is_divided)
     return {.answer = {}, .divided = divided_object{url, std::move(head)}, .failure = {}};
@@ -196,28 +198,28 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   if (is_continued && is_body && head.is_complete)
     if (auto refused = refusal_of_entity(head, progress.etag(), progress.object_bytes())) {
       refused->again = refused->code == errc::invalid_data;
-      if (refused->again) progress.begin_anew();
+      if (refused->again) progress.restart();
       return failed(*std::move(refused));
     }
   if (ended.succeeded() && head.status == 416 && is_continued) {
-    progress.begin_anew();
+    progress.restart();
     return failed({.code = make_error_code(errc::invalid_data),
-                   .why = "the object is shorter than the server has said",
+                   .reason = "the object is shorter than the server has said",
                    .again = true});
   }
   bool is_part = ended.succeeded() && ended.expected && head.status < 300;
-  auto part = is_part ? part_bytes(head, asked) : std::nullopt;
+  auto part = is_part ? part_bytes(head, requested) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
-    if (is_continued) progress.begin_anew();
+    if (is_continued) progress.restart();
     return failed({.code = make_error_code(errc::invalid_data),
-                   .why = misfit_text(asked),
+                   .reason = misfit_text(requested),
                    .again = is_continued});
   }
   if (part && *part != ended.filled) {
     auto reason = "the server sent " + std::to_string(ended.filled) + " of " +
                   std::to_string(*part) + " bytes";
     keep(progress, ended);
-    return failed({.code = make_error_code(errc::invalid_data), .why = reason, .again = true});
+    return failed({.code = make_error_code(errc::invalid_data), .reason = reason, .again = true});
   }
   if (ended.succeeded() && !is_continued && is_of_no_bytes(head))
     return answer_of(url, head, buffer());
@@ -228,20 +230,20 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   bool is_whole = head.status == 200 || head.status == 203;
   if (gets && !is_whole && !ended.expected)
     return failed({.code = status_code(head.status),
-                   .why = status_code(head.status).message() + ", which is no object"});
+                   .reason = status_code(head.status).message() + ", which is no object"});
   progress.filled += ended.filled;
-  if (auto lacking = missing_bytes(progress, asked, ended.filled); is_continued && lacking > 0)
+  if (auto lacking = missing_bytes(progress, requested, ended.filled); is_continued && lacking > 0)
     return failed(
         {.code = make_error_code(errc::invalid_data),
-         .why = "the rest that the server sent lacks " + std::to_string(lacking) + " bytes",
+         .reason = "the rest that the server sent lacks " + std::to_string(lacking) + " bytes",
          .again = true});
-  if (progress.filled < progress.room.size())
+  if (progress.filled < progress.destination.size())
     return failed({.code = make_error_code(errc::changed),
-                   .why = "the object has become shorter while it was read"});
-  auto body = progress.room.empty() && progress.filled > 0
+                   .reason = "the object has become shorter while it was read"});
+  auto body = progress.destination.empty() && progress.filled > 0
                   ? progress.content.slice(0, progress.filled)
                   : buffer();
-  return answer_of(url, is_continued ? *progress.begun : head, std::move(body));
+  return answer_of(url, is_continued ? *progress.head : head, std::move(body));
 }
 
 // What the bytes of a whole object must come to, if its response states that.
@@ -262,8 +264,8 @@ static task<> verify(client::state& client, received& progress, attempt_result& 
   auto mismatch = progress.checksum->mismatch();
   ++client.verified;
   if (mismatch.empty()) co_return;
-  progress.begin_anew();
-  result = failed({.code = make_error_code(errc::invalid_data), .why = mismatch, .again = true});
+  progress.restart();
+  result = failed({.code = make_error_code(errc::invalid_data), .reason = mismatch, .again = true});
 }
 
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& request,
@@ -289,15 +291,15 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
     auto range = rest_of(request.range, progress.filled);
     live_transfer hop(client, *current.runtime);
     if (!range.is_all() && request.method() == "GET") hop->expected = range;
-    bool may_divide = range.is_all() && request.method() == "GET" && progress.room.empty();
-    if (may_divide) hop->most_at_once = progress.divide_above;
+    bool may_divide = range.is_all() && request.method() == "GET" && progress.destination.empty();
+    if (may_divide) hop->max_undivided_bytes = progress.divide_above;
     set_up(*hop, request, way, range, headers);
     set_addresses(*client, *hop, way, found.addresses);
     share_connection(*client, *hop, way.at);
     auto refused = co_await run_to_end(*client, hop, progress, current);
     count(*client, *hop);
-    note_version(*client, *hop, way.at);
-    if (!refused && leads_on(*client, request, *hop, way, refused)) continue;
+    record_version(*client, *hop, way.at);
+    if (!refused && follows_redirect(*client, request, *hop, way, refused)) continue;
     attempt_result result;
     if (refused) {
       result.failure = std::move(refused);

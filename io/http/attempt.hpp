@@ -86,24 +86,26 @@ class live_transfer {
 // What attempts have received of a body so far. `room`: where it goes, if the caller has the
 // memory; otherwise it is allocated as `content`.
 struct received {
-  std::span<std::byte> room;
+  std::span<std::byte> destination;
   buffer content;
   std::size_t filled = 0;
-  std::optional<response_head> begun;       // with what is filled; has a strong entity tag
+  std::optional<response_head> head;        // with what is filled; has a strong entity tag
   std::optional<object_checksum> checksum;  // of the whole, if it is to be compared
   std::uint64_t divide_above = 0;           // a longer body is left, if it can be read in parts
   std::uint64_t max_bytes = 0;              // a longer one is refused
 
-  std::string etag() const { return begun ? std::string(begun->value("etag")) : std::string(); }
+  std::string etag() const { return head ? std::string(head->value("etag")) : std::string(); }
   std::optional<std::uint64_t> object_bytes() const noexcept {
-    return begun ? http::object_bytes(begun->headers) : std::nullopt;
+    return head ? http::object_bytes(head->headers) : std::nullopt;
   }
 
-  std::span<std::byte> memory() const noexcept { return room.empty() ? content.bytes() : room; }
-  void begin_anew() {
+  std::span<std::byte> memory() const noexcept {
+    return destination.empty() ? content.bytes() : destination;
+  }
+  void restart() {
     content = {};
     filled = 0;
-    begun.reset();
+    head.reset();
     checksum.reset();
   }
 };
@@ -124,12 +126,12 @@ struct attempt_result {
 // Holds a permit that has been acquired.
 class permit {
  public:
-  explicit permit(semaphore& permits) noexcept : of_(permits) {}
+  explicit permit(semaphore& permits) noexcept : permits_(permits) {}
   permit(const permit&) = delete;
-  ~permit() { of_.release(); }
+  ~permit() { permits_.release(); }
 
  private:
-  semaphore& of_;
+  semaphore& permits_;
 };
 
 // A share in the permits of a host. What a permit is acquired from, and must outlive it.

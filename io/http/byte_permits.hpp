@@ -49,18 +49,19 @@ class byte_permits {
 
 class byte_permits::awaiter : private lade::detail::waiter {
  public:
-  awaiter(byte_permits& permits, std::uint64_t bytes) noexcept : of_(permits), bytes_(bytes) {}
+  awaiter(byte_permits& permits, std::uint64_t bytes) noexcept : permits_(permits), bytes_(bytes) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    return park(coroutine, of_.mutex_, of_.waiters_, [this] { return of_.take(bytes_); });
+    return park(coroutine, permits_.mutex_, permits_.waiters_,
+                [this] { return permits_.take(bytes_); });
   }
   void await_resume() { finish("wait for bytes in flight"); }
 
  private:
   friend class byte_permits;
 
-  byte_permits& of_;
+  byte_permits& permits_;
   std::uint64_t bytes_;
 };
 
@@ -71,14 +72,14 @@ inline byte_permits::awaiter byte_permits::acquire(std::uint64_t bytes) noexcept
 // What one body has of them.
 class byte_share {
  public:
-  explicit byte_share(byte_permits& permits) noexcept : of_(permits) {}
+  explicit byte_share(byte_permits& permits) noexcept : permits_(permits) {}
   byte_share(const byte_share&) = delete;
   ~byte_share() { release(); }
 
-  byte_permits& permits() const noexcept { return of_; }
+  byte_permits& permits() const noexcept { return permits_; }
 
   bool try_acquire(std::uint64_t bytes) {
-    if (!of_.try_acquire(bytes)) return false;
+    if (!permits_.try_acquire(bytes)) return false;
     bytes_ += bytes;
     return true;
   }
@@ -87,11 +88,11 @@ class byte_share {
   void add(std::uint64_t acquired) noexcept { bytes_ += acquired; }
 
   void release() {
-    if (bytes_ > 0) of_.release(std::exchange(bytes_, 0));
+    if (bytes_ > 0) permits_.release(std::exchange(bytes_, 0));
   }
 
  private:
-  byte_permits& of_;
+  byte_permits& permits_;
   std::uint64_t bytes_ = 0;
 };
 

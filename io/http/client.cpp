@@ -61,12 +61,13 @@ std::chrono::nanoseconds pause_before_next(const client_options& options,
                            std::uniform_real_distribution<double>(0, 1)(random));
 }
 
-[[noreturn]] static void give_up(client::state& client, const request& request,
-                                 const failed_attempt& failure, unsigned attempt) {
+[[noreturn]] static void fail_request(client::state& client, const request& request,
+                                      const failed_attempt& failure, unsigned attempt) {
   ++client.failures;
-  auto of = " (attempt " + std::to_string(attempt) + " of " +
-            std::to_string(client.settings.options.retry.attempts) + ")";
-  throw error(failure.code, describe_request(request.method(), request.url()), failure.why + of);
+  auto attempts = " (attempt " + std::to_string(attempt) + " of " +
+                  std::to_string(client.settings.options.retry.attempts) + ")";
+  throw error(failure.code, describe_request(request.method(), request.url()),
+              failure.reason + attempts);
 }
 
 static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
@@ -116,9 +117,9 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
   auto& current = co_await detail::this_context_reference();
   auto& options = client->settings.options;
   require_consistent(request);
-  received progress{.room = into,
+  received progress{.destination = into,
                     .content = {},
-                    .begun = {},
+                    .head = {},
                     .checksum = {},
                     .divide_above = most.value_or(options.divide_above),
                     .max_bytes = std::min(options.max_bytes, request.max_bytes)};
@@ -137,7 +138,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
     }
     auto& failure = *result.failure;
     if (!failure.again || !request.may_repeat || number == options.retry.attempts)
-      give_up(*client, request, failure, number);
+      fail_request(*client, request, failure, number);
     ++client->retries;
     co_await sleep(pause_before_next(options, failure, number));
   }
@@ -259,7 +260,7 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
   attempt_result result;
   auto most = std::min(options.max_bytes, request.max_bytes);
   if (bytes > most) {
-    result.failure = {.code = make_error_code(errc::limit_exceeded), .why = longer_than(most)};
+    result.failure = {.code = make_error_code(errc::limit_exceeded), .reason = longer_than(most)};
     co_return result;
   }
   auto checksum = options.verify_checksums ? object_checksum::stated_by(found.head) : std::nullopt;
@@ -273,7 +274,7 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
     co_await update_checksum(*checksum, content.bytes());
     if (auto reason = checksum->mismatch(); !reason.empty()) {
       result.failure = {
-          .code = make_error_code(errc::invalid_data), .why = std::move(reason), .again = true};
+          .code = make_error_code(errc::invalid_data), .reason = std::move(reason), .again = true};
       co_return result;
     }
   }

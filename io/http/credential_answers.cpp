@@ -32,12 +32,12 @@ class time_parser {
     return value;
   }
 
-  bool take(char wanted) noexcept {
-    if (!rest_.starts_with(wanted)) return false;
+  bool take(char expected) noexcept {
+    if (!rest_.starts_with(expected)) return false;
     rest_.remove_prefix(1);
     return true;
   }
-  void require(char wanted) noexcept { failed_ = !take(wanted) || failed_; }
+  void require(char expected) noexcept { failed_ = !take(expected) || failed_; }
 
   void skip_fraction() noexcept {
     if (!take('.')) return;

@@ -87,20 +87,20 @@ engine::~engine() {
 
 // libcurl closes the oldest of too many idle connections: where more than `kept_` are needed side
 // by side, each would be made anew.
-void engine::attach(transfer& moved) {
-  if (auto failure = curl_multi_add_handle(multi_, moved.easy_); failure != CURLM_OK)
+void engine::attach(transfer& active) {
+  if (auto failure = curl_multi_add_handle(multi_, active.easy_); failure != CURLM_OK)
     throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
   if (++attached_ <= kept_) return;
   kept_ = attached_;
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(kept_));
 }
 
-void engine::detach(transfer& moved) noexcept {
-  curl_multi_remove_handle(multi_, moved.easy_);
+void engine::detach(transfer& active) noexcept {
+  curl_multi_remove_handle(multi_, active.easy_);
   if (--attached_ > 0) return;
   idle_since_ = clock::now();
   idle_timeout_ =
-      idle_watch_.started ? std::min(idle_timeout_, moved.idle_timeout) : moved.idle_timeout;
+      idle_watch_.started ? std::min(idle_timeout_, active.idle_timeout) : active.idle_timeout;
   auto due = detail::later(idle_since_, idle_timeout_);
   if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it looks again then
   where().remove(idle_watch_);
@@ -127,9 +127,9 @@ void engine::close_if_idle() noexcept {
 
 // Of what a transfer awaits, some has come.
 static bool has_response(CURL* easy) noexcept {
-  transfer* of = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &of);
-  return of && of->head.status != 0;
+  transfer* ended = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
+  return ended && ended->head.status != 0;
 }
 
 // What has come of a response that goes on, at once. A sender may hold the rest back until then
@@ -142,10 +142,10 @@ static void acknowledge(int fd) noexcept {
 }
 
 // What libcurl asks for from its callbacks is noted, and done when it has returned.
-int engine::on_socket(CURL* easy, curl_socket_t fd, int wanted, void* self, void*) noexcept {
+int engine::on_socket(CURL* easy, curl_socket_t fd, int interest, void* self, void*) noexcept {
   unsigned events = 0;
-  if (wanted == CURL_POLL_IN || wanted == CURL_POLL_INOUT) events |= POLLIN;
-  if (wanted == CURL_POLL_OUT || wanted == CURL_POLL_INOUT) events |= POLLOUT;
+  if (interest == CURL_POLL_IN || interest == CURL_POLL_INOUT) events |= POLLIN;
+  if (interest == CURL_POLL_OUT || interest == CURL_POLL_INOUT) events |= POLLOUT;
   auto& mine = *static_cast<engine*>(self);
   if (events & POLLIN && has_response(easy)) acknowledge(fd);
   if (!(events & POLLIN) && mine.reading_ == fd) mine.reading_ = -1;
@@ -205,7 +205,7 @@ void engine::end_turn() noexcept {
     while (!stepped_.empty()) {
       auto& stepped = stepped_.pop();
       where().remove(stepped.stall_watch_);
-      if (auto* who = std::exchange(stepped.waiting_, nullptr)) who->ended();
+      if (auto* step = std::exchange(stepped.waiting_, nullptr)) step->ended();
     }
   } while (due_now_ && ++rounds < most_rounds);
   if (due_now_) set_timer(clock::now());
@@ -252,41 +252,41 @@ void engine::end_if_stalled(transfer& running) noexcept {
   if (running.stage_ != transfer::stage::running) return;
   if (lade::detail::later(running.last_byte_, running.stall_timeout) > clock::now())
     return watch(running);
-  auto* who = running.waiting_;
+  auto* step = running.waiting_;
   end_if_silent(running);
   abort(running, CURLE_OPERATION_TIMEDOUT);
   (void)snprintf(running.error_text_.data(), running.error_text_.size(), "no byte for %lld ms",
                  static_cast<long long>(running.stall_timeout.count()));
-  running.waiting_ = who;
+  running.waiting_ = step;
   stepped_.add(running);
 }
 
-void engine::advance(transfer& moved, transfer_step& who) {
-  moved.waiting_ = &who;
-  moved.last_byte_ = clock::now();
-  if (moved.stage_ == transfer::stage::idle) {
-    moved.engine_ = this;
-    moved.install();
-    attach(moved);
-    moved.stage_ = transfer::stage::running;
-    watch(moved);
-  } else if (moved.stage_ == transfer::stage::paused) {
-    moved.stage_ = transfer::stage::running;
-    watch(moved);
-    curl_easy_pause(moved.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
+void engine::advance(transfer& active, transfer_step& step) {
+  active.waiting_ = &step;
+  active.last_byte_ = clock::now();
+  if (active.stage_ == transfer::stage::idle) {
+    active.engine_ = this;
+    active.install();
+    attach(active);
+    active.stage_ = transfer::stage::running;
+    watch(active);
+  } else if (active.stage_ == transfer::stage::paused) {
+    active.stage_ = transfer::stage::running;
+    watch(active);
+    curl_easy_pause(active.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
   } else {
-    stepped_.add(moved);
+    stepped_.add(active);
   }
 }
 
-void engine::abort(transfer& moved, CURLcode result) noexcept {
-  moved.waiting_ = nullptr;
-  where().remove(moved.stall_watch_);
-  stepped_.remove(moved);
-  if (moved.stage_ == transfer::stage::running || moved.stage_ == transfer::stage::paused)
-    detach(moved);
-  moved.stage_ = transfer::stage::over;
-  moved.result_ = result;
+void engine::abort(transfer& active, CURLcode result) noexcept {
+  active.waiting_ = nullptr;
+  where().remove(active.stall_watch_);
+  stepped_.remove(active);
+  if (active.stage_ == transfer::stage::running || active.stage_ == transfer::stage::paused)
+    detach(active);
+  active.stage_ = transfer::stage::over;
+  active.result_ = result;
 }
 
 }  // namespace lade::io::http

@@ -10,24 +10,24 @@
 
 namespace lade::io::http {
 
-inline constexpr std::string_view said_instead = "...";
+inline constexpr std::string_view redaction_mark = "...";
 
 // What a text says, and where.
-struct said_text {
+struct unescaped_text {
   std::string plain;
-  std::vector<std::size_t> places;  // in the text, of each byte of `plain` and of its end
+  std::vector<std::size_t> offsets;  // in the text, of each byte of `plain` and of its end
 
   // Replaces what says a part of `plain` by three points. `text`: what has been read.
   void replace(std::string& text, std::size_t at, std::size_t bytes) const;
 };
 
-using reading = said_text(std::string_view text);
+using reading = unescaped_text(std::string_view text);
 
-said_text as_it_is(std::string_view text);
+unescaped_text verbatim(std::string_view text);
 
 // What the text says if all that looks like an escape of one byte is one; bytes above 127 are left
 // as they are.
-said_text without_escapes(std::string_view text);
+unescaped_text unescape(std::string_view text);
 
 // How long an escape is which the end of the text cuts off; 0 if there is none.
 std::size_t cut_escape_bytes(std::string_view text) noexcept;

@@ -14,7 +14,7 @@ namespace lade::io::http {
 
 struct failed_attempt {
   std::error_code code;
-  std::string why;
+  std::string reason;
   bool again = false;  // whether another attempt may succeed
   std::optional<std::chrono::seconds> retry_after = {};
 };

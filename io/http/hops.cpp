@@ -97,7 +97,7 @@ void share_connection(client::state& client, transfer& hop, const origin& host) 
   curl_easy_setopt(hop.handle(), CURLOPT_PIPEWAIT, is_shared ? 1L : 0L);
 }
 
-void note_version(client::state& client, const transfer& ended, const origin& host) {
+void record_version(client::state& client, const transfer& ended, const origin& host) {
   constexpr std::size_t most = 4096;
   if (!client.settings.options.http2 || host.scheme != "https") return;
   long version = 0;
@@ -115,7 +115,7 @@ task<found_host> look_up(const client::state& client, const route& way) {
     found.addresses = co_await resolver::of_process().resolve(way.at.host);
   } catch (const error& thrown) {
     if (thrown.code() == errc::stopped) throw;
-    found.failure = failed_attempt{.code = thrown.code(), .why = thrown.what(), .again = true};
+    found.failure = failed_attempt{.code = thrown.code(), .reason = thrown.what(), .again = true};
   }
   co_return found;
 }
@@ -160,8 +160,8 @@ static std::optional<std::string> next_url(const client::state& client, const ro
   return std::nullopt;
 }
 
-bool leads_on(const client::state& client, const request& request, const transfer& ended,
-              route& way, std::optional<failed_attempt>& refused) {
+bool follows_redirect(const client::state& client, const request& request, const transfer& ended,
+                      route& way, std::optional<failed_attempt>& refused) {
   if (!ended.succeeded()) return false;
   bool is_read = request.method() == "GET" || request.method() == "HEAD";
   if (!is_redirect(ended.head) || !is_read) {
@@ -171,7 +171,7 @@ bool leads_on(const client::state& client, const request& request, const transfe
   std::string reason;
   auto next = next_url(client, way, std::string(ended.head.value("location")), reason);
   if (!next) {
-    refused = failed_attempt{.code = status_code(ended.head.status), .why = std::move(reason)};
+    refused = failed_attempt{.code = status_code(ended.head.status), .reason = std::move(reason)};
     return false;
   }
   way.url = *std::move(next);
@@ -182,7 +182,7 @@ bool leads_on(const client::state& client, const request& request, const transfe
 }
 
 void name_hop(const route& way, failed_attempt& failure) {
-  if (way.redirects > 0) failure.why += ", redirected to " + without_secrets(way.url);
+  if (way.redirects > 0) failure.reason += ", redirected to " + without_secrets(way.url);
 }
 
 }  // namespace lade::io::http

@@ -38,7 +38,7 @@ void set_up(transfer& hop, const request& request, const route& way, const byte_
 void share_connection(client::state& client, transfer& hop, const origin& host);
 
 // Notes whether that host has answered over HTTP/2.
-void note_version(client::state& client, const transfer& ended, const origin& host);
+void record_version(client::state& client, const transfer& ended, const origin& host);
 
 // The addresses of a host, or why it has none. Neither, if nobody but a proxy looks them up.
 struct found_host {
@@ -56,8 +56,8 @@ void set_addresses(const client::state& client, transfer& hop, const route& way,
 
 // Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
 // it would, but may not.
-bool leads_on(const client::state& client, const request& request, const transfer& ended,
-              route& way, std::optional<failed_attempt>& refused);
+bool follows_redirect(const client::state& client, const request& request, const transfer& ended,
+                      route& way, std::optional<failed_attempt>& refused);
 
 // Says where a failure was, if that is not where the request went at first.
 void name_hop(const route& way, failed_attempt& failure);

@@ -37,9 +37,9 @@ struct multipart_upload {
   std::uint64_t bytes = 0;
 
   // The first failure, of a part or of the content, is that of the upload.
-  void fail(std::exception_ptr why) {
+  void fail(std::exception_ptr first_failure) {
     std::lock_guard lock(mutex);
-    if (!failure) failure = std::move(why);
+    if (!failure) failure = std::move(first_failure);
     failing.set();
   }
   bool is_failing() {

@@ -80,8 +80,8 @@ static task<object_part> get_first_part(std::shared_ptr<client::state> from,
 
 // What is behind the end of an object is refused with 416, of which many servers do not say how
 // long the object is. Nothing if that is not the reason.
-static task<std::optional<object_part>> get_nothing_behind(std::shared_ptr<client::state> from,
-                                                           const request& request) {
+static task<std::optional<object_part>> get_past_end(std::shared_ptr<client::state> from,
+                                                     const request& request) {
   auto first = request;
   first.range = {0, 1};
   auto found = co_await get_first_part(std::move(from), first);
@@ -100,7 +100,7 @@ static task<object_part> get_later_part(std::shared_ptr<client::state> from,
     if (failure.code() != status_code(416)) throw;
     refusal = std::current_exception();
   }
-  auto nothing = co_await get_nothing_behind(std::move(from), request);
+  auto nothing = co_await get_past_end(std::move(from), request);
   if (!nothing) std::rethrow_exception(refusal);
   co_return *std::move(nothing);
 }

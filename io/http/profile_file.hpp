@@ -26,7 +26,7 @@ class s3_profile {
  public:
   // `wanted`: empty for AWS_PROFILE, or "default". Throws error if a file cannot be read, and
   // error(invalid_argument) if a profile that the program or AWS_PROFILE names is in neither file.
-  static task<s3_profile> load(std::string wanted);
+  static task<s3_profile> load(std::string name);
 
   const std::string& name() const noexcept { return name_; }
   bool exists() const noexcept { return exists_; }

@@ -43,31 +43,31 @@ resolver& resolver::of_process() {
 }
 
 // The answer for a host: one that is kept, or one that a thread is still looking up.
-std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
+std::shared_ptr<resolver::answer> resolver::query(const std::string& host) {
   std::lock_guard lock(mutex_);
   auto found = answers_.find(host);
   auto last = found == answers_.end() ? nullptr : found->second;
   auto now = clock::now();
-  if (last && (now < last->fresh_until || last->is_asked_again)) return last;
+  if (last && (now < last->fresh_until || last->is_refreshing)) return last;
   bool is_kept = last && now < last->kept_until;
-  auto asked = std::make_shared<answer>();
+  auto pending = std::make_shared<answer>();
   try {
-    look_up_apart(host, asked);
+    look_up_on_thread(host, pending);
   } catch (const error&) {
     if (is_kept) return last;
     throw;
   }
   if (is_kept) {
-    last->is_asked_again = true;
+    last->is_refreshing = true;
     return last;
   }
   forget_old_answers();
-  answers_[host] = asked;
-  return asked;
+  answers_[host] = pending;
+  return pending;
 }
 
 // With the mutex held, as what follows.
-void resolver::look_up_apart(const std::string& host, const std::shared_ptr<answer>& into) {
+void resolver::look_up_on_thread(const std::string& host, const std::shared_ptr<answer>& into) {
   if (threads_ == most_threads)
     throw error(errc::limit_exceeded, "resolve " + host,
                 "no answer yet for " + std::to_string(threads_) + " other hosts");
@@ -90,7 +90,7 @@ void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made
     found->second = made;
   } else {
     found->second->fresh_until = now + lifetimes_.fresh;
-    found->second->is_asked_again = false;
+    found->second->is_refreshing = false;
   }
 }
 
@@ -119,15 +119,15 @@ void resolver::look_up(const std::string& host, const std::shared_ptr<answer>& i
     --threads_;
     keep(host, into);
   }
-  into->known.set();
+  into->resolved.set();
 }
 
 task<std::string> resolver::resolve(std::string host) {
-  auto asked = ask(host);
-  co_await asked->known;
-  if (asked->failure == 0) co_return asked->addresses;
+  auto pending = query(host);
+  co_await pending->resolved;
+  if (pending->failure == 0) co_return pending->addresses;
   throw error(std::error_code(CURLE_COULDNT_RESOLVE_HOST, curl_category()), "resolve " + host,
-              gai_strerror(asked->failure));
+              gai_strerror(pending->failure));
 }
 
 }  // namespace lade::io::http

@@ -41,18 +41,18 @@ class resolver {
  private:
   using clock = std::chrono::steady_clock;
   struct answer {
-    event known;
+    event resolved;
     std::string addresses;
     int failure = 0;  // of getaddrinfo
     clock::time_point fresh_until = clock::time_point::max();
     clock::time_point kept_until;
-    bool is_asked_again = false;
+    bool is_refreshing = false;
   };
 
   static constexpr std::size_t most_threads = 256;
 
-  std::shared_ptr<answer> ask(const std::string& host);
-  void look_up_apart(const std::string& host, const std::shared_ptr<answer>& into);
+  std::shared_ptr<answer> query(const std::string& host);
+  void look_up_on_thread(const std::string& host, const std::shared_ptr<answer>& into);
   void look_up(const std::string& host, const std::shared_ptr<answer>& into) noexcept;
   void keep(const std::string& host, const std::shared_ptr<answer>& made) noexcept;
   void forget_old_answers();

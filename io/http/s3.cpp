@@ -14,7 +14,7 @@
 namespace lade::io::http {
 
 // Stores that keep a checksum of the whole object say it to those who ask.
-static void ask_for_checksum(request& request) {
+static void request_checksum(request& request) {
   request.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
 }
 
@@ -26,7 +26,7 @@ static task<response> get_s3_object(std::shared_ptr<const s3_store::state> store
                                     byte_range range) {
   auto request = co_await make_s3_request(store, "GET", std::move(url));
   request.range = range;
-  if (range.is_all()) ask_for_checksum(request);
+  if (range.is_all()) request_checksum(request);
   co_return co_await store->requests.send(std::move(request));
 }
 
@@ -61,7 +61,7 @@ static task<buffer> read_s3_object(std::shared_ptr<const s3_store::state> store,
 static task<object_part> read_s3_part(std::shared_ptr<const s3_store::state> store, std::string url,
                                       byte_range part, std::string etag) {
   auto request = co_await make_s3_request(store, "GET", std::move(url));
-  if (part.offset == 0) ask_for_checksum(request);
+  if (part.offset == 0) request_checksum(request);
   request.range = part;
   request.if_match = with_quotes(etag);
   co_return co_await store->requests.get_part(std::move(request));
@@ -94,7 +94,7 @@ task<std::shared_ptr<const byte_reader>> s3_store::open(std::string url, bool ma
 static async_generator<buffer> stream_s3_object(std::shared_ptr<const s3_store::state> store,
                                                 std::string url, stream_options options) {
   auto request = co_await make_s3_request(store, "GET", std::move(url));
-  if (options.offset == 0) ask_for_checksum(request);
+  if (options.offset == 0) request_checksum(request);
   auto chunks = store->requests.stream(std::move(request), options);
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }
@@ -104,8 +104,8 @@ async_generator<buffer> s3_store::stream(std::string url, stream_options options
 }
 
 static task<std::string> endpoint_of(std::shared_ptr<const s3_store::state> store) {
-  auto where = co_await store->place();
-  co_return where->endpoint();
+  auto location = co_await store->location();
+  co_return location->endpoint();
 }
 
 task<std::string> s3_store::identity() const { return endpoint_of(state_); }

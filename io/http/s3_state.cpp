@@ -28,7 +28,7 @@ s3_name::s3_name(std::string_view url) {
     throw error(errc::invalid_argument, "open " + without_secrets(url), "no s3://bucket/key");
 }
 
-s3_place::s3_place(std::string region, std::string endpoint, std::optional<bool> path_style)
+s3_location::s3_location(std::string region, std::string endpoint, std::optional<bool> path_style)
     : is_amazons_(endpoint.empty()),
       endpoint_(is_amazons_ ? "https://" + amazon_host("s3", region) : std::move(endpoint)),
       path_style_(path_style),
@@ -38,13 +38,13 @@ s3_place::s3_place(std::string region, std::string endpoint, std::optional<bool>
 }
 
 // A signature covers the host as libcurl sends it, which is without the scheme's own port.
-void s3_place::remove_default_port() {
+void s3_location::remove_default_port() {
   const origin address(endpoint_);
   auto own = address.scheme == "https" ? std::string(":443") : std::string(":80");
   if (endpoint_.ends_with(own)) endpoint_.resize(endpoint_.size() - own.size());
 }
 
-std::string s3_place::http_url(const s3_name& name, const std::string& query) const {
+std::string s3_location::http_url(const s3_name& name, const std::string& query) const {
   bool has_dot = name.bucket.find('.') != std::string::npos;
   bool in_path = path_style_.value_or(!is_amazons_ || has_dot);
   auto key = percent_encoded(name.key, true);
@@ -78,8 +78,8 @@ static std::string require_region(std::string region) {
               "'" + printable(region) + "' is no name of a region");
 }
 
-static std::string find_endpoint(std::string_view given) {
-  if (!given.empty()) return require_endpoint("endpoint", std::string(given));
+static std::string find_endpoint(std::string_view value) {
+  if (!value.empty()) return require_endpoint("endpoint", std::string(value));
   for (auto* variable : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     if (auto url = first_set({variable}); !url.empty())
       return require_endpoint(variable, std::move(url));
@@ -102,37 +102,37 @@ s3_store::state::state(const s3_options& options, client made, s3_credentials_fu
       requests(std::move(made)),
       credentials(
           std::make_shared<credential_cache>(from ? std::move(from) : s3_default_credentials())) {
-  if (!region.empty() && !endpoint.empty()) set_place(region, endpoint);
+  if (!region.empty() && !endpoint.empty()) set_location(region, endpoint);
 }
 
-std::shared_ptr<const s3_place> s3_store::state::known_place() const {
+std::shared_ptr<const s3_location> s3_store::state::known_location() const {
   std::lock_guard lock(mutex_);
-  return place_;
+  return location_;
 }
 
-void s3_store::state::set_place(std::string of_region, std::string at_endpoint) const {
+void s3_store::state::set_location(std::string of_region, std::string at_endpoint) const {
   if (of_region.empty()) of_region = "us-east-1";
   auto made =
-      std::make_shared<const s3_place>(std::move(of_region), std::move(at_endpoint), path_style);
+      std::make_shared<const s3_location>(std::move(of_region), std::move(at_endpoint), path_style);
   std::lock_guard lock(mutex_);
-  place_ = std::move(made);
+  location_ = std::move(made);
 }
 
 // Gives the permit back.
-struct place_permit {
-  semaphore& of;
-  ~place_permit() { of.release(); }
+struct loading_permit {
+  semaphore& permits;
+  ~loading_permit() { permits.release(); }
 };
 
-task<std::shared_ptr<const s3_place>> s3_store::state::place() const {
-  if (auto known = known_place()) co_return known;
+task<std::shared_ptr<const s3_location>> s3_store::state::location() const {
+  if (auto known = known_location()) co_return known;
   co_await loading_.acquire();
-  place_permit only(loading_);
-  if (auto known = known_place()) co_return known;
+  loading_permit only(loading_);
+  if (auto known = known_location()) co_return known;
   auto profile = co_await without_budget(s3_profile::load({}));
-  set_place(region.empty() ? require_region(std::string(profile.value("region"))) : region,
-            endpoint.empty() ? endpoint_of(profile) : endpoint);
-  co_return known_place();
+  set_location(region.empty() ? require_region(std::string(profile.value("region"))) : region,
+               endpoint.empty() ? endpoint_of(profile) : endpoint);
+  co_return known_location();
 }
 
 static task<> keep_credentials_fresh(std::shared_ptr<credential_cache> cache) {
@@ -140,7 +140,7 @@ static task<> keep_credentials_fresh(std::shared_ptr<credential_cache> cache) {
 }
 
 static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
-                              std::shared_ptr<const s3_place> where, std::string body_hash,
+                              std::shared_ptr<const s3_location> location, std::string body_hash,
                               const request& request, http::header_list& headers) {
   auto keys = co_await store->credentials->current();
   if (keys.expires() != s3_credentials::time::max()) {
@@ -150,7 +150,7 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
                      [kept] { return keep_credentials_fresh(kept); });
   }
   auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  where->signer().sign(request.method(), request.url(), headers, keys, body_hash, now);
+  location->signer().sign(request.method(), request.url(), headers, keys, body_hash, now);
 }
 
 void require_s3_key(std::string_view doing, std::string_view url) {
@@ -161,15 +161,15 @@ void require_s3_key(std::string_view doing, std::string_view url) {
 static task<request> make_signed_request(std::shared_ptr<const s3_store::state> store,
                                          std::string_view method, s3_name name, std::string query,
                                          buffer body) {
-  auto where = co_await store->place();
-  request made(method, where->http_url(name, query));
+  auto location = co_await store->location();
+  request made(method, location->http_url(name, query));
   made.body = std::move(body);
   made.may_repeat = true;
   if (store->requester_pays) made.headers.emplace_back("x-amz-request-payer", "requester");
   if (store->is_anonymous) co_return made;
   auto hash = sha256_text(made.body.text());
-  made.sign = [store, where, hash](const request& request, http::header_list& headers) {
-    return sign_s3_request(store, where, hash, request, headers);
+  made.sign = [store, location, hash](const request& request, http::header_list& headers) {
+    return sign_s3_request(store, location, hash, request, headers);
   };
   if (method == "HEAD")
     made.renew = [store, was_renewed = std::make_shared<std::atomic<bool>>(false)](

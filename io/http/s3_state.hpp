@@ -25,10 +25,10 @@ struct s3_name {
 };
 
 // Where a store is.
-class s3_place {
+class s3_location {
  public:
   // `endpoint`: empty for Amazon's of the region.
-  s3_place(std::string region, std::string endpoint, std::optional<bool> path_style);
+  s3_location(std::string region, std::string endpoint, std::optional<bool> path_style);
 
   // The URL of an object by which requests are made, and signed.
   std::string http_url(const s3_name& name, const std::string& query) const;
@@ -49,7 +49,7 @@ struct s3_store::state {
   state(const s3_options& options, client made, s3_credentials_function from);
 
   // Where the store is. The profile is read for the first request, if it is needed for that.
-  task<std::shared_ptr<const s3_place>> place() const;
+  task<std::shared_ptr<const s3_location>> location() const;
 
   std::string region;    // that the program or the environment says; empty if they do not
   std::string endpoint;  // the same
@@ -60,12 +60,12 @@ struct s3_store::state {
   std::shared_ptr<credential_cache> credentials;
 
  private:
-  std::shared_ptr<const s3_place> known_place() const;
-  void set_place(std::string of_region, std::string at_endpoint) const;
+  std::shared_ptr<const s3_location> known_location() const;
+  void set_location(std::string of_region, std::string at_endpoint) const;
 
   mutable semaphore loading_{1};  // of the profile
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const s3_place> place_;  // guarded by mutex_; null: not known yet
+  mutable std::shared_ptr<const s3_location> location_;  // guarded by mutex_; null: not known yet
 };
 
 // Of an answer of the store itself. A page of a listing has at most 1000 keys of 1 KiB.

@@ -94,7 +94,7 @@ class part_source {
 
 // Sends the request that begins an upload. Where answers were lost, the server may have begun one
 // whose id nobody knows.
-static task<response> ask_for_upload(multipart_upload& upload) {
+static task<response> request_upload_id(multipart_upload& upload) {
   auto request = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
   request.max_bytes = most_answer_bytes;
   try {
@@ -106,7 +106,7 @@ static task<response> ask_for_upload(multipart_upload& upload) {
 }
 
 static task<> begin_upload(multipart_upload& upload) {
-  auto answer = co_await ask_for_upload(upload);
+  auto answer = co_await request_upload_id(upload);
   const xml_text xml(answer.body().text(), upload.doing);
   upload.id = xml.require("InitiateMultipartUploadResult").value("UploadId");
   if (upload.id.empty())

@@ -19,7 +19,7 @@ class request_secrets {
   request_secrets(std::string_view url, const curl_slist* headers, std::string_view form = {});
 
   // Those of a transfer.
-  static request_secrets of(const transfer& moved);
+  static request_secrets of(const transfer& active);
 
   // A text with "..." in place of each of them, also where a part of one is at its end, if it was
   // cut there. Short ones, of less than 6 bytes, are hidden where they are whole words. So is the

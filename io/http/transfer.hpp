@@ -58,7 +58,7 @@ struct response_head {
 //   co_await advance(transfer);      until it is over, or has no room for the next bytes
 //
 // The body goes to where `room` says. Where that is too small for the next piece, the transfer is
-// paused, and its step ends: so the pace of who advances it is the pace of the connection.
+// paused, and its step ends: so the pace of step advances it is the pace of the connection.
 //
 //   idle --advance--> running --no room--> paused --advance--> running --end--> over
 //
@@ -95,11 +95,11 @@ class transfer {
   std::span<const std::string> proxy_urls;
 
   response_head head;
-  std::span<std::byte> room;      // where the next bytes of the body go
-  std::size_t filled = 0;         // bytes of `room` that have come
-  std::size_t wanted = 0;         // when paused: bytes of the piece that had no room
-  std::string refusal;            // the beginning of the body of a status of 300 or more
-  std::size_t refused_bytes = 0;  // of that body; after a MiB the transfer ends
+  std::span<std::byte> destination;  // where the next bytes of the body go
+  std::size_t filled = 0;            // bytes of `room` that have come
+  std::size_t needed = 0;            // when paused: bytes of the piece that had no room
+  std::string refusal;               // the beginning of the body of a status of 300 or more
+  std::size_t refused_bytes = 0;     // of that body; after a MiB the transfer ends
 
   // The response to a request for a part is only taken if it is that part. Otherwise the transfer
   // ends, and `misfits`.
@@ -107,7 +107,7 @@ class transfer {
   bool misfits = false;
 
   // A longer body of an entity that can be read in parts is not taken; then `is_divided`.
-  std::uint64_t most_at_once = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t max_undivided_bytes = std::numeric_limits<std::uint64_t>::max();
   bool is_divided = false;
 
   // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
@@ -138,7 +138,7 @@ class transfer {
   friend class transfer_list;
   friend class transfer_step;
 
-  std::size_t take_body(const char* data, std::size_t bytes);
+  std::size_t receive_body(const char* data, std::size_t bytes);
   // While it runs.
   struct watch : detail::timer {
     transfer* watched = nullptr;
@@ -147,8 +147,8 @@ class transfer {
   bool should_be_divided() const noexcept;
   void begin_body();
   void require_good_head() noexcept;
-  std::size_t take_header(std::string_view line);
-  std::size_t give_body(char* into, std::size_t bytes) noexcept;
+  std::size_t receive_header(std::string_view line);
+  std::size_t supply_body(char* into, std::size_t bytes) noexcept;
   void keep_authorizations(std::string_view sent_headers);
   void install();
 
@@ -161,8 +161,8 @@ class transfer {
   watch stall_watch_;
   std::chrono::steady_clock::time_point last_byte_;
   std::size_t header_bytes_ = 0;
-  bool has_begun_ = false;  // its body
-  bool listed_ = false;     // in the engine's list of steps that have ended
+  bool body_started_ = false;  // its body
+  bool listed_ = false;        // in the engine's list of steps that have ended
   transfer* previous_ = nullptr;
   transfer* next_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
@@ -185,19 +185,19 @@ class transfer_list {
 // result CURLE_ABORTED_BY_CALLBACK.
 class advance {
  public:
-  explicit advance(transfer& moved, detail::reactor*& reactor) noexcept
-      : what_(moved), where_(reactor) {}
+  explicit advance(transfer& active, detail::reactor*& reactor) noexcept
+      : transfer_(active), reactor_(reactor) {}
   transfer_step operator co_await() const noexcept;
 
  private:
-  transfer& what_;
-  detail::reactor*& where_;
+  transfer& transfer_;
+  detail::reactor*& reactor_;
 };
 
 class transfer_step final : public service_await<engine> {
  public:
-  transfer_step(transfer& moved, detail::reactor*& reactor) noexcept
-      : service_await(reactor), transfer_(moved), kept_(reactor) {}
+  transfer_step(transfer& active, detail::reactor*& reactor) noexcept
+      : service_await(reactor), transfer_(active), kept_(reactor) {}
 
   void await_resume() const;  // throws what beginning has thrown
   void ended() noexcept;
@@ -211,7 +211,7 @@ class transfer_step final : public service_await<engine> {
   std::exception_ptr failure_;
 };
 
-inline transfer_step advance::operator co_await() const noexcept { return {what_, where_}; }
+inline transfer_step advance::operator co_await() const noexcept { return {transfer_, reactor_}; }
 
 // libcurl's multi handle on a reactor, with the connections that it keeps.
 class engine final : public reactor_service {
@@ -219,11 +219,11 @@ class engine final : public reactor_service {
   explicit engine(detail::reactor& reactor);
   ~engine() override;
 
-  // Runs the transfer until its step ends, and then calls who.ended().
-  void advance(transfer& moved, transfer_step& who);
+  // Runs the transfer until its step ends, and then calls step.ended().
+  void advance(transfer& active, transfer_step& step);
 
   // Ends a transfer; calls nobody.
-  void abort(transfer& moved, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
+  void abort(transfer& active, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
 
  private:
   friend class transfer;
@@ -232,7 +232,7 @@ class engine final : public reactor_service {
   void expired() noexcept override;
   void end_turn() noexcept override;
 
-  static int on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept;
+  static int on_socket(CURL*, curl_socket_t fd, int interest, void* self, void*) noexcept;
   static int on_timer(CURLM*, long milliseconds, void* self) noexcept;
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* to) noexcept;
   static int on_close(void* self, curl_socket_t fd) noexcept;
@@ -243,8 +243,8 @@ class engine final : public reactor_service {
   static CURLM* open_multi(engine& self) noexcept;
   void act(int fd, int events) noexcept;
   void collect() noexcept;
-  void attach(transfer& moved);
-  void detach(transfer& moved) noexcept;
+  void attach(transfer& active);
+  void detach(transfer& active) noexcept;
   void close_if_idle() noexcept;
   void watch(transfer& running) noexcept;
   void end_if_stalled(transfer& running) noexcept;

@@ -77,7 +77,7 @@ decode_audio::decode_audio(const audio_options& options)
   options_.channel_layout = texts_->channel_layout;
   check_audio_options(options);
   options_.channels =
-      wanted_channels(options.channels, options.channel_layout, "make decode_audio").channels();
+      requested_channels(options.channels, options.channel_layout, "make decode_audio").channels();
   require_audio_option(options.samples == 0 || options_.channels > 0, "samples need channels");
   spec_ = audio_spec(options_, options_.channels);
 }
@@ -108,13 +108,14 @@ static void copy_padded(const tensor& from, const tensor& slot, audio_layout lay
     return rows == 0 ? 0 : value.spec().elements() / rows;
   };
   const auto there = per_row(from);
-  const auto wanted = per_row(slot);
+  const auto elements = per_row(slot);
   const auto bytes = element_bytes(slot.type());
   for (std::size_t i = 0; i < rows; ++i) {
-    auto* row = slot.bytes() + i * wanted * bytes;
+    auto* row = slot.bytes() + i * elements * bytes;
     copy_audio_elements(from.bytes() + i * there * element_bytes(from.type()), row, there,
                         slot.type());
-    if (wanted > there) write_silence(row + there * bytes, (wanted - there) * bytes, slot.type());
+    if (elements > there)
+      write_silence(row + there * bytes, (elements - there) * bytes, slot.type());
   }
 }
 
@@ -126,10 +127,10 @@ static void require_samples(const sample_sink& sink) {
 }
 
 [[noreturn]] static void refuse_length(const std::string& doing, std::int64_t samples,
-                                       std::string_view relation, std::int64_t wanted) {
+                                       std::string_view relation, std::int64_t length) {
   throw error(errc::invalid_data, doing,
               "it has " + std::to_string(samples) + " samples, " + std::string(relation) + " " +
-                  std::to_string(wanted));
+                  std::to_string(length));
 }
 
 template <class Source>

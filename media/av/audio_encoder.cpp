@@ -98,14 +98,15 @@ class audio_encoder::state {
   void check_shape(const frame& next) const {
     const auto& codec = encoder.stream();
     const auto& layout = codec.parameters().ch_layout;
-    const auto& given = next.get().ch_layout;
+    const auto& frame_layout = next.get().ch_layout;
     if (next.sample_rate() != codec.sample_rate() || next.channels() != codec.channels())
       throw error(errc::invalid_argument, doing,
                   "the frame has " + std::to_string(next.channels()) + " channels of " +
                       std::to_string(next.sample_rate()) + " Hz, not " +
                       std::to_string(codec.channels()) + " of " +
                       std::to_string(codec.sample_rate()));
-    if (given.order != AV_CHANNEL_ORDER_UNSPEC && av_channel_layout_compare(&given, &layout) != 0)
+    if (frame_layout.order != AV_CHANNEL_ORDER_UNSPEC &&
+        av_channel_layout_compare(&frame_layout, &layout) != 0)
       throw error(errc::invalid_argument, doing, "the channels of the frame have another layout");
   }
 

@@ -28,7 +28,7 @@ class audio_decoding {
                  const std::stop_token& stop)
       : by_(stream, {.damage = options.damage}),
         converter_(options.sample_rate,
-                   wanted_channels(options.channels, options.channel_layout, to.doing())),
+                   requested_channels(options.channels, options.channel_layout, to.doing())),
         cutter_(window, origin),
         counts_(window.begin && !origin),
         to_(to),

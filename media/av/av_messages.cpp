@@ -37,7 +37,7 @@ static bool is_printed(int level) noexcept {
 
 // What the decoders of HEVC and H.264 say of a picture that is not there, some of it only to those
 // who debug. `format`: that of the message.
-static bool tells_missing_reference(std::string_view format) noexcept {
+static bool reports_missing_reference(std::string_view format) noexcept {
   constexpr std::array<std::string_view, 3> begins{
       "Could not find ref with POC", "reference picture missing during reorder", "Frame num gap"};
   return std::any_of(begins.begin(), begins.end(),
@@ -62,7 +62,7 @@ static constexpr std::string_view of_lost_packets = "Continuity check failed for
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
   auto* taker = av_messages::current;
   if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
-  if (tells_missing_reference(format)) taker->names_missing_reference_ = true;
+  if (reports_missing_reference(format)) taker->names_missing_reference_ = true;
   if (taker->keeps_losses_ && std::string_view(format).starts_with(of_lost_packets))
     taker->keep(lost_packets_of(source, arguments));
   const bool is_kept = level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && taker->keeps_warnings_);

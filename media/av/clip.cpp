@@ -71,7 +71,9 @@ static std::optional<rational> rounded_duration(const stream_info& stream) {
 class frame_distances {
  public:
   explicit frame_distances(const packet_index& index)
-      : of_(index), unit_(index.stream().time_base()), rounded_(rounded_duration(index.stream())) {
+      : index_(index),
+        unit_(index.stream().time_base()),
+        rounded_(rounded_duration(index.stream())) {
     constexpr std::int64_t places = 16;
     is_constant_ = rounded_ && index.size() > 0;
     for (std::int64_t i = 1; is_constant_ && i <= places; ++i)
@@ -98,7 +100,7 @@ class frame_distances {
 
   // The end has a rounded duration, too.
   bool agrees(std::int64_t from, std::int64_t to) const {
-    const std::int64_t margin = to < of_.size() ? 1 : 2;
+    const std::int64_t margin = to < index_.size() ? 1 : 2;
     const auto stated = units(from, to);
     return floor_units(exact(from, to), unit_) >= stated - margin &&
            ceil_units(exact(from, to), unit_) <= stated + margin;
@@ -109,11 +111,11 @@ class frame_distances {
   }
 
   std::int64_t units(std::int64_t from, std::int64_t to) const {
-    const auto end = to < of_.size() ? of_.pts(to) : floor_units(of_.end(), unit_);
-    return end - of_.pts(from);
+    const auto end = to < index_.size() ? index_.pts(to) : floor_units(index_.end(), unit_);
+    return end - index_.pts(from);
   }
 
-  const packet_index& of_;
+  const packet_index& index_;
   rational unit_;
   std::optional<rational> rounded_;
   bool is_constant_ = false;
@@ -123,8 +125,8 @@ class frame_distances {
 class clip_frames {
  public:
   clip_frames(const packet_index& index, const clip_sampling& sampling)
-      : of_(index),
-        how_(sampling),
+      : index_(index),
+        sampling_(sampling),
         step_(sampling.fps > 0 ? rational(1) / sampling.fps : rational()),
         distances_(index) {
     check_sampling(sampling, "sample a clip");
@@ -135,10 +137,11 @@ class clip_frames {
 
   std::vector<std::int64_t> from(std::int64_t start) const {
     std::vector<std::int64_t> numbers;
-    numbers.reserve(static_cast<std::size_t>(how_.frames));
-    for (int i = 0; i < how_.frames; ++i) {
-      const auto number = how_.fps > 0 ? at_time(start, i) : start + std::int64_t{i} * how_.stride;
-      if (number >= of_.size()) break;
+    numbers.reserve(static_cast<std::size_t>(sampling_.frames));
+    for (int i = 0; i < sampling_.frames; ++i) {
+      const auto number =
+          sampling_.fps > 0 ? at_time(start, i) : start + std::int64_t{i} * sampling_.stride;
+      if (number >= index_.size()) break;
       numbers.push_back(number);
     }
     fill_up(numbers);
@@ -147,11 +150,13 @@ class clip_frames {
 
   // The last frame from which a clip does not reach beyond the end; 0 if there is none.
   std::int64_t last_start() const {
-    const int spacing = how_.frames - 1;
-    const auto last = of_.size() - 1;
-    if (how_.fps == 0) return std::max<std::int64_t>(0, last - std::int64_t{spacing} * how_.stride);
+    const int spacing = sampling_.frames - 1;
+    const auto last = index_.size() - 1;
+    if (sampling_.fps == 0)
+      return std::max<std::int64_t>(0, last - std::int64_t{spacing} * sampling_.stride);
     const auto time = rational(spacing) * step_;
-    auto number = frame_at(of_.pts(last) - ceil_units(time, of_.stream().time_base())).value_or(0);
+    auto number =
+        frame_at(index_.pts(last) - ceil_units(time, index_.stream().time_base())).value_or(0);
     while (number < last && distances_.compare(number + 1, last, time) >= 0) ++number;
     while (number > 0 && distances_.compare(number, last, time) < 0) --number;
     return number;
@@ -159,25 +164,25 @@ class clip_frames {
 
   // The frame that is shown at a time; the first one if that is later.
   std::int64_t start_at(const rational& time) const {
-    if (time <= of_.time(0)) return 0;
-    if (const auto number = of_.frame_at(time)) return *number;
+    if (time <= index_.time(0)) return 0;
+    if (const auto number = index_.frame_at(time)) return *number;
     throw error(errc::invalid_data,
-                "sample a clip at " + to_string(time) + " s of " + of_.stream().name(),
-                "it ends at " + to_string(of_.end()) + " s");
+                "sample a clip at " + to_string(time) + " s of " + index_.stream().name(),
+                "it ends at " + to_string(index_.end()) + " s");
   }
 
  private:
   std::optional<std::int64_t> frame_at(std::int64_t pts) const {
-    return of_.frame_at(rational(pts) * of_.stream().time_base());
+    return index_.frame_at(rational(pts) * index_.stream().time_base());
   }
 
   // Frame `i` of the clip: the one that is shown at its time; the number of frames behind the end.
   std::int64_t at_time(std::int64_t start, int i) const {
     if (i == 0) return start;
     const auto time = rational(i) * step_;
-    const auto end = of_.size();
+    const auto end = index_.size();
     auto number =
-        frame_at(of_.pts(start) + floor_units(time, of_.stream().time_base())).value_or(end);
+        frame_at(index_.pts(start) + floor_units(time, index_.stream().time_base())).value_or(end);
     while (number < end && distances_.compare(start, number + 1, time) <= 0) ++number;
     while (number > start && distances_.compare(start, number, time) > 0) --number;
     return number;
@@ -186,18 +191,18 @@ class clip_frames {
   // Adds what stands for the frames behind the end of the video.
   void fill_up(std::vector<std::int64_t>& numbers) const {
     const auto inside = numbers.size();
-    const auto all = static_cast<std::size_t>(how_.frames);
-    if (how_.end == clip_end::shorten) return;
-    if (inside < all && how_.end == clip_end::refuse)
+    const auto all = static_cast<std::size_t>(sampling_.frames);
+    if (sampling_.end == clip_end::shorten) return;
+    if (inside < all && sampling_.end == clip_end::refuse)
       throw error(
-          errc::invalid_data, "sample a clip of " + of_.stream().name(),
+          errc::invalid_data, "sample a clip of " + index_.stream().name(),
           "it ends after " + std::to_string(inside) + " of " + std::to_string(all) + " frames");
     for (auto i = inside; i < all; ++i)
-      numbers.push_back(how_.end == clip_end::loop ? numbers[i % inside] : of_.size() - 1);
+      numbers.push_back(sampling_.end == clip_end::loop ? numbers[i % inside] : index_.size() - 1);
   }
 
-  const packet_index& of_;
-  const clip_sampling& how_;
+  const packet_index& index_;
+  const clip_sampling& sampling_;
   rational step_;  // between frames, in seconds
   frame_distances distances_;
 };
@@ -312,18 +317,18 @@ static void require_clip_slot(const clip_options& options, const tensor_spec& sp
 }
 
 // Where in the clips a frame is, counted over all of them. In order of the frames.
-struct clip_place {
+struct clip_slot {
   std::int64_t frame = 0;
-  std::int64_t place = 0;
-  auto operator<=>(const clip_place&) const = default;
+  std::int64_t slot = 0;
+  auto operator<=>(const clip_slot&) const = default;
 };
 
-static std::vector<clip_place> places_of(std::span<const std::int64_t> numbers) {
-  std::vector<clip_place> places;
+static std::vector<clip_slot> slots_of(std::span<const std::int64_t> numbers) {
+  std::vector<clip_slot> slots;
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    places.push_back({numbers[i], static_cast<std::int64_t>(i)});
-  std::ranges::sort(places);
-  return places;
+    slots.push_back({numbers[i], static_cast<std::int64_t>(i)});
+  std::ranges::sort(slots);
+  return slots;
 }
 
 struct decode_clip::texts {
@@ -417,17 +422,16 @@ tensor decode_clip::operator()(const sample& in, random draw) const {
 
 void decode_clip::write_clip(const video& from, std::span<const std::int64_t> numbers,
                              const tensor& slot, random draw, const std::stop_token& stop) const {
-  const auto places = places_of(numbers);
+  const auto slots = slots_of(numbers);
   const auto length = static_cast<std::int64_t>(numbers.size()) / options_.sampling.clips;
   selection_statistics counted;
   from.for_each_frame(
       numbers,
       [&](std::int64_t number, const frame& decoded) {
-        const auto [first, last] = std::ranges::equal_range(places, number, {}, &clip_place::frame);
+        const auto [first, last] = std::ranges::equal_range(slots, number, {}, &clip_slot::frame);
         for (const auto& each : std::ranges::subrange(first, last)) {
-          const auto& clip = options_.sampling.clips == 1 ? slot : slot[each.place / length];
-          write_frame(decoded, image_, frame_slot(clip, options_.layout, each.place % length),
-                      draw);
+          const auto& clip = options_.sampling.clips == 1 ? slot : slot[each.slot / length];
+          write_frame(decoded, image_, frame_slot(clip, options_.layout, each.slot % length), draw);
         }
       },
       options_.decoding, &counted, stop);

@@ -118,24 +118,24 @@ static void check_format(const frame& source, const AVPixFmtDescriptor* format) 
 }
 
 picture picture_of(const frame& from) {
-  const auto& of = from.get();
-  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.format));
+  const auto& av = from.get();
+  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(av.format));
   check_format(from, format);
   const auto layout = layout_of(*format);
   if (!layout) refuse_conversion(from, "its planes lie in a way that is not handled");
-  picture result{.width = of.width, .height = of.height, .layout = *layout};
+  picture result{.width = av.width, .height = av.height, .layout = *layout};
   for (std::size_t i = 0; i < result.planes.size(); ++i)
-    result.planes[i] = {.data = of.data[i], .stride = of.linesize[i]};
+    result.planes[i] = {.data = av.data[i], .stride = av.linesize[i]};
   result.bits = format->comp[0].depth;
   result.shift = format->comp[0].shift;
   result.chroma_shift_x = format->log2_chroma_w;
   result.chroma_shift_y = format->log2_chroma_h;
   const bool yuv = (format->flags & AV_PIX_FMT_FLAG_RGB) == 0;
   const bool grey = format->nb_components < 3;
-  const bool full_by_default = !yuv || grey || is_jpeg_format(of.format);
-  result.full_range = of.color_range == AVCOL_RANGE_UNSPECIFIED
+  const bool full_by_default = !yuv || grey || is_jpeg_format(av.format);
+  result.full_range = av.color_range == AVCOL_RANGE_UNSPECIFIED
                           ? full_by_default
-                          : !yuv || of.color_range == AVCOL_RANGE_JPEG;
+                          : !yuv || av.color_range == AVCOL_RANGE_JPEG;
   if (yuv && !grey) result.matrix = matrix_of(from);
   result.siting = siting_of(from);
   constexpr double widest = 256;
@@ -197,10 +197,10 @@ tensor_spec planes_spec(const frame& of) {
 void write_planes(const frame& from, const tensor& out) {
   const auto spec = planes_spec(from);
   require_slot_of(spec, out, "copy the planes of a frame of " + from.stream().name());
-  const auto& of = from.get();
+  const auto& av = from.get();
   check_av(av_image_copy_to_buffer(reinterpret_cast<std::uint8_t*>(out.bytes()),
-                                   static_cast<int>(spec.bytes()), of.data, of.linesize,
-                                   static_cast<AVPixelFormat>(of.format), of.width, of.height, 1),
+                                   static_cast<int>(spec.bytes()), av.data, av.linesize,
+                                   static_cast<AVPixelFormat>(av.format), av.width, av.height, 1),
            "copy the planes of a frame of " + from.stream().name());
 }
 

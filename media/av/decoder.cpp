@@ -63,7 +63,7 @@ static decode_options survivable(const stream_info& stream, decode_options optio
 
 // Whether FFmpeg's decoder of TIFF has said that a picture is damaged. Tags that it does not know
 // are no damage.
-static bool tells_damaged_tiff(const av_messages& messages) noexcept {
+static bool reports_damaged_tiff(const av_messages& messages) noexcept {
   const auto tells = [](std::string_view text) {
     return !text.empty() && !text.starts_with("Unknown or unsupported tag");
   };
@@ -81,12 +81,13 @@ static void require_survivable(const AVCodecContext& codec, const std::string& d
 
 class decoder::state {
  public:
-  state(const stream_info& of, const decode_options& options)
-      : stream(of),
+  state(const stream_info& decoded_stream, const decode_options& options)
+      : stream(decoded_stream),
         damage(options.damage),
-        skips(options.threads == 1 && can_skip_unreferenced(of.parameters())),
-        codec(pooled_codec::acquire(of.parameters(), survivable(of, options),
-                                    av_rational_of(of.time_base()), "decode " + of.name())),
+        skips(options.threads == 1 && can_skip_unreferenced(decoded_stream.parameters())),
+        codec(pooled_codec::acquire(
+            decoded_stream.parameters(), survivable(decoded_stream, options),
+            av_rational_of(decoded_stream.time_base()), "decode " + decoded_stream.name())),
         stated_skip(codec->skip_frame) {
     require_survivable(*codec.get(), doing());
   }
@@ -104,7 +105,7 @@ class decoder::state {
     report(av_error_code(result), av_category().message(result) + messages.addition());
   }
 
-  void note_idr(const packet& sent) {
+  void record_idr(const packet& sent) {
     const auto& parameters = stream.parameters();
     if (parameters.codec_id == AV_CODEC_ID_H264 && !begins_anew && sent.is_key())
       begins_anew = begins_with_idr(parameters, sent.data());
@@ -113,7 +114,7 @@ class decoder::state {
   // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
   // list pictures before it, whether they use them or not.
   void suspect_last(const av_messages& messages) {
-    if (stream.parameters().codec_id == AV_CODEC_ID_TIFF && tells_damaged_tiff(messages))
+    if (stream.parameters().codec_id == AV_CODEC_ID_TIFF && reports_damaged_tiff(messages))
       report(errc::invalid_data, messages.last_error());
     if (!messages.names_missing_reference() || last_is_key) return;
     const bool is_h264 = stream.parameters().codec_id == AV_CODEC_ID_H264;
@@ -179,7 +180,7 @@ void decoder::send(const packet& next) {
   if (state_->finished) state_->reset();
   state_->last_pts = next.get().pts != AV_NOPTS_VALUE ? next.get().pts : next.get().dts;
   state_->last_is_key = next.is_key();
-  state_->note_idr(next);
+  state_->record_idr(next);
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
     state_->report(errc::invalid_data,
                    "the packet is not all there, or what comes before it is missing");

@@ -26,8 +26,8 @@ struct demuxer::state {
   blocking_input* slow = nullptr;       // the input of `file`; null for a file in memory
   std::unique_ptr<format_reader> file;
   std::atomic<bool> busy = false;
-  std::vector<packet> held;     // read by stream(), not yet yielded; in the order of the file
-  bool was_read_apart = false;  // since stream() read: the file is elsewhere
+  std::vector<packet> held;          // read by stream(), not yet yielded; in the order of the file
+  bool was_read_separately = false;  // since stream() read: the file is elsewhere
 };
 
 // Held by the one coroutine that uses a demuxer.
@@ -72,14 +72,14 @@ demuxer::~demuxer() = default;
 template <class State>
 static task<> open_slowly(State& state, std::shared_ptr<const byte_reader> from,
                           demux_options options) {
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   auto input = std::make_unique<blocking_input>(from);
   state.slow = input.get();
   state.thread =
       std::make_unique<thread_pool>(thread_pool_options{.threads = 1, .name = "lade-demux"});
   const std::function<void()> make = [&] {
     state.file =
-        std::make_unique<format_reader>(std::move(input), from->name(), options, here.stop);
+        std::make_unique<format_reader>(std::move(input), from->name(), options, current.stop);
   };
   co_await call_on(state.thread.get(), state.slow, make);
 }
@@ -129,12 +129,12 @@ static constexpr std::size_t step_bytes = std::size_t{1} << 16;
 
 template <class State>
 static task<packets> read_window(std::shared_ptr<State> kept, int stream, time_window window) {
-  auto& here = co_await detail::this_context_reference();
+  auto& current = co_await detail::this_context_reference();
   const demuxer_use use(kept->busy, kept->file->name());
-  kept->file->set_stop(here.stop);
+  kept->file->set_stop(current.stop);
   window_reader reader(*kept->file, stream, window);
   kept->held.clear();
-  kept->was_read_apart = true;
+  kept->was_read_separately = true;
   std::list<memory_charge> charges;
   bool more = true;
   const std::function<void()> step = [&] { more = reader.step(step_bytes); };
@@ -278,18 +278,18 @@ static async_generator<packets> stream_packets(std::shared_ptr<State> kept,
                                                std::vector<int> streams,
                                                packet_stream_options options) {
   const demuxer_use use(kept->busy, kept->file->name());
-  if (kept->was_read_apart) kept->held.clear();
+  if (kept->was_read_separately) kept->held.clear();
   packet_collector collector(*kept->file, std::move(streams), options, kept->held);
   bool found = false;
   const std::function<void()> read = [&] {
-    if (kept->was_read_apart) kept->file->rewind();
-    kept->was_read_apart = true;  // if this fails, the next call begins anew
+    if (kept->was_read_separately) kept->file->rewind();
+    kept->was_read_separately = true;  // if this fails, the next call begins anew
     found = collector.read();
-    kept->was_read_apart = false;
+    kept->was_read_separately = false;
   };
   while (true) {
-    auto& here = co_await detail::this_context_reference();
-    kept->file->set_stop(here.stop);
+    auto& current = co_await detail::this_context_reference();
+    kept->file->set_stop(current.stop);
     co_await call_on(kept->thread.get(), kept->slow, read);
     if (!found) co_return;
     auto charged = co_await charge(collector.bytes());

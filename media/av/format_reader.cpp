@@ -107,7 +107,7 @@ void format_reader::make_io() {
 }
 
 // Playlists, manifests, and what is no file but a device or a session.
-static bool refers_to_others(const AVInputFormat& format) noexcept {
+static bool refers_to_other_files(const AVInputFormat& format) noexcept {
   constexpr std::array<std::string_view, 10> refused{
       "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "vobsub", "webm_dash_manifest"};
   const std::string_view name = format.name;
@@ -152,7 +152,7 @@ void format_reader::open() {
   if (format == nullptr)
     check(av_probe_input_buffer2(io_.get(), &format, ".m3u8", nullptr, 0, 0),
           "detect the format of", messages);
-  if (refers_to_others(*format))
+  if (refers_to_other_files(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
   auto parsed = parse_av_options(options_, doing("open"));
@@ -192,11 +192,12 @@ bool format_reader::states_parameters() const noexcept {
   if (std::find(known.begin(), known.end(), context_->iformat->name) == known.end()) return false;
   const std::span streams(context_->streams, context_->nb_streams);
   return std::all_of(streams.begin(), streams.end(), [](const auto* each) {
-    const auto& of = *each->codecpar;
-    if (of.codec_type == AVMEDIA_TYPE_VIDEO)
-      return of.codec_id != AV_CODEC_ID_NONE && of.width > 0 && of.height > 0;
-    if (of.codec_type == AVMEDIA_TYPE_AUDIO)
-      return of.codec_id != AV_CODEC_ID_NONE && of.sample_rate > 0 && of.ch_layout.nb_channels > 0;
+    const auto& entry = *each->codecpar;
+    if (entry.codec_type == AVMEDIA_TYPE_VIDEO)
+      return entry.codec_id != AV_CODEC_ID_NONE && entry.width > 0 && entry.height > 0;
+    if (entry.codec_type == AVMEDIA_TYPE_AUDIO)
+      return entry.codec_id != AV_CODEC_ID_NONE && entry.sample_rate > 0 &&
+             entry.ch_layout.nb_channels > 0;
     return true;
   });
 }
@@ -308,9 +309,9 @@ const stream_info& require_stream(format_reader& file, stream_kind kind) {
 
 void format_reader::select(std::span<const int> streams) {
   for (auto* stream : std::span(context_->streams, context_->nb_streams)) {
-    const bool wanted = streams.empty() ||
-                        std::find(streams.begin(), streams.end(), stream->index) != streams.end();
-    stream->discard = wanted ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    const bool is_selected = streams.empty() || std::find(streams.begin(), streams.end(),
+                                                          stream->index) != streams.end();
+    stream->discard = is_selected ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
   }
 }
 
@@ -426,14 +427,14 @@ bool format_reader::begins_part(int stream, const step_back& at) const {
 
 bool format_reader::report_step_back(int stream, const step_back& step) {
   if (!begins_part(stream, step)) return false;
-  const auto& of = this->stream(stream);
+  const auto& info = this->stream(stream);
   const auto seconds = [&](std::int64_t time) {
-    return std::to_string(static_cast<double>(time) * of.time_base().to_double());
+    return std::to_string(static_cast<double>(time) * info.time_base().to_double());
   };
   auto text = "its times go back from " + seconds(step.from) + " s to " + seconds(step.to) + " s";
   if (step.position >= 0) text += " at byte " + std::to_string(step.position);
   if (damage_ == damage_policy::refuse)
-    throw error(errc::invalid_data, "read a window of " + of.name(), text);
+    throw error(errc::invalid_data, "read a window of " + info.name(), text);
   ++damaged_;
   return true;
 }

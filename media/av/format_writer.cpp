@@ -372,7 +372,7 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
 
 // The last packet of FLAC's encoder has side data only, which these containers have no place for.
 // They would have a frame without bytes.
-static bool is_left_out(const AVOutputFormat& format, const packet& next) noexcept {
+static bool is_excluded(const AVOutputFormat& format, const packet& next) noexcept {
   const std::string_view name = format.name;
   return next.data().empty() && (name == "avi" || name == "nut");
 }
@@ -394,7 +394,7 @@ void format_writer::write_packet(int stream, const packet& next) {
   auto& output = track_of(stream);
   begin();
   check_discarded(*context_->oformat, output.source, next, doing("write"));
-  if (is_left_out(*context_->oformat, next)) return;
+  if (is_excluded(*context_->oformat, next)) return;
   av_packet copy(check_av(av_packet_clone(&next.get())));
   if (output.filter) return write_filtered(stream, *copy);
   const bool shown_only = next.pts() && !next.dts();

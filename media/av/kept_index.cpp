@@ -32,16 +32,16 @@ static void make_directory_of_indexes(const std::string& path) {
 
 // What tells the bytes of a file from others of its name: of an object its entity tag, of a file
 // the time of modification. Empty if there is neither, as of a member of an archive.
-static std::string identity_of_file(const byte_reader& of) {
-  if (const auto tag = of.etag(); !tag.empty()) return std::string(tag);
-  const auto* file = dynamic_cast<const io::file*>(&of);
-  if (file == nullptr || !scheme_of(of.name()).empty()) return {};
+static std::string identity_of_file(const byte_reader& reader) {
+  if (const auto tag = reader.etag(); !tag.empty()) return std::string(tag);
+  const auto* file = dynamic_cast<const io::file*>(&reader);
+  if (file == nullptr || !scheme_of(reader.name()).empty()) return {};
   return std::to_string(file->info().modified.time_since_epoch().count());
 }
 
 // The same for all processes and working directories: of a file its path, absolute and without
 // links; of an object its URL.
-static std::string place_of_file(const byte_reader& file) {
+static std::string location_of_file(const byte_reader& file) {
   if (!scheme_of(file.name()).empty()) return file.name();
   std::error_code code;
   const auto path = std::filesystem::weakly_canonical(file.name(), code);
@@ -61,7 +61,7 @@ std::string path_of_kept_index(const byte_reader& file, const video_options& opt
   const auto& demuxing = options.demuxing;
   std::string key;
   for (const std::string& each :
-       {std::to_string(index_rules), place_of_file(file), identity, std::to_string(file.size()),
+       {std::to_string(index_rules), location_of_file(file), identity, std::to_string(file.size()),
         std::to_string(options.stream.value_or(-1)), std::string(demuxing.format),
         std::string(demuxing.options), std::to_string(static_cast<int>(demuxing.damage)),
         std::to_string(demuxing.trust_times), std::to_string(avformat_version())})

@@ -54,11 +54,11 @@ struct loading_texts {
 static task<loaded_video> load_video_of(std::string path, load_video_options options,
                                         std::shared_ptr<const loading_texts> /*texts*/) {
   auto from = co_await io::open_reader(std::move(path));
-  const video_options how{.stream = options.stream,
-                          .demuxing = {.damage = options.decoding.damage},
-                          .max_pixels = options.decoding.max_pixels,
-                          .index_directory = options.index_directory};
-  auto opened = co_await video::open(std::move(from), how);
+  const video_options opening{.stream = options.stream,
+                              .demuxing = {.damage = options.decoding.damage},
+                              .max_pixels = options.decoding.max_pixels,
+                              .index_directory = options.index_directory};
+  auto opened = co_await video::open(std::move(from), opening);
   const auto numbers = frames_within(opened.index(), options.window);
   opened = co_await opened.fetch(numbers);
   const auto& stream = opened.stream();

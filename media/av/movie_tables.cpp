@@ -51,7 +51,7 @@ static std::string_view box_type(std::span<const std::byte> box) noexcept {
 class file_boxes {
  public:
   file_boxes(byte_input& file, std::span<const std::byte> start)
-      : file_(file), known_(start.begin(), start.end()) {}
+      : file_(file), cached_(start.begin(), start.end()) {}
 
   // Goes to the next box; false if there is none.
   bool next() {
@@ -72,7 +72,7 @@ class file_boxes {
 
   // All bytes of the box. Those that were read to find it are not read again.
   std::span<const std::byte> read(held_bytes& into) {
-    into.add(known_at_, known_);
+    into.add(cached_offset_, cached_);
     into.read(file_, at_, box_.bytes);
     return into.at(at_);
   }
@@ -86,20 +86,20 @@ class file_boxes {
  private:
   std::span<const std::byte> start_of_box() {
     const auto left = file_.size() - at_;
-    if (at_ < known_at_ ||
-        at_ - known_at_ + std::min<std::uint64_t>(left, most_box_header) > known_.size()) {
+    if (at_ < cached_offset_ ||
+        at_ - cached_offset_ + std::min<std::uint64_t>(left, most_box_header) > cached_.size()) {
       const std::uint64_t window = file_.is_in_memory() ? most_box_header : 32 << 10;
-      known_.resize(static_cast<std::size_t>(std::min(left, window)));
-      known_.resize(file_.read(known_, at_));
-      known_at_ = at_;
+      cached_.resize(static_cast<std::size_t>(std::min(left, window)));
+      cached_.resize(file_.read(cached_, at_));
+      cached_offset_ = at_;
     }
-    return std::span<const std::byte>(known_).subspan(
-        std::min<std::size_t>(known_.size(), at_ - known_at_));
+    return std::span<const std::byte>(cached_).subspan(
+        std::min<std::size_t>(cached_.size(), at_ - cached_offset_));
   }
 
   byte_input& file_;
-  std::vector<std::byte> known_;  // bytes of the file from known_at_ on
-  std::uint64_t known_at_ = 0;
+  std::vector<std::byte> cached_;  // bytes of the file from known_at_ on
+  std::uint64_t cached_offset_ = 0;
   std::uint64_t at_ = 0;
   box_start box_;  // the one at at_; of no bytes before the first call
 };

@@ -69,7 +69,7 @@ static stream_info stream_of_encoder(const AVCodecContext& context) {
   check_av(avcodec_parameters_from_context(fields->parameters.get(), &context),
            "copy parameters of an encoder");
   fields->time_base = rational_of(context.time_base);
-  fields->headers_apart = true;
+  fields->separate_headers = true;
   fields->encoder = context.codec->name;
   if (context.framerate.num > 0) fields->frame_rate = rational_of(context.framerate);
   const auto aspect = context.sample_aspect_ratio;
@@ -155,11 +155,11 @@ static bool joins_frames(std::string_view encoder) noexcept {
 }
 
 void open_encoder::require_all_frames() const {
-  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || taken_ >= sent_ ||
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || drained_ >= sent_ ||
       joins_frames(context_->codec->name))
     return;
   throw error(errc::failed, doing_,
-              "the encoder made " + std::to_string(taken_) + " packets of " +
+              "the encoder made " + std::to_string(drained_) + " packets of " +
                   std::to_string(sent_) + " frames");
 }
 
@@ -195,7 +195,7 @@ void open_encoder::take_packets() {
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
     check_av(result, doing_, messages);
     require_content(*next);
-    ++taken_;
+    ++drained_;
     set_duration_of(*next);
     mend_decoding_time(*next);
     next->time_base = context_->time_base;

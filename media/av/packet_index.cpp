@@ -130,18 +130,18 @@ bool packet_index::is_key(std::int64_t frame) const {
 }
 
 std::vector<packet_range> packet_index::ranges(std::span<const std::int64_t> frames) const {
-  std::vector<std::int64_t> wanted(frames.begin(), frames.end());
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  if (wanted.empty()) return {};
-  (void)state_->frame(wanted.front());
-  (void)state_->frame(wanted.back());
-  if (state_->sequential) return {{0, state_->packets.size(), std::move(wanted)}};
+  std::vector<std::int64_t> frame_numbers(frames.begin(), frames.end());
+  std::sort(frame_numbers.begin(), frame_numbers.end());
+  frame_numbers.erase(std::unique(frame_numbers.begin(), frame_numbers.end()), frame_numbers.end());
+  if (frame_numbers.empty()) return {};
+  (void)state_->frame(frame_numbers.front());
+  (void)state_->frame(frame_numbers.back());
+  if (state_->sequential) return {{0, state_->packets.size(), std::move(frame_numbers)}};
   const auto packet_of = [&](std::int64_t number) { return state_->frame(number).packet; };
-  std::sort(wanted.begin(), wanted.end(),
+  std::sort(frame_numbers.begin(), frame_numbers.end(),
             [&](auto a, auto b) { return packet_of(a) < packet_of(b); });
   std::vector<packet_range> ranges;
-  for (const auto number : wanted) {
+  for (const auto number : frame_numbers) {
     const auto packet = packet_of(number);
     const auto start = state_->starts[packet];
     if (ranges.empty() || start > ranges.back().last) ranges.push_back({start, 0, {}});

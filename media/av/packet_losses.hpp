@@ -38,7 +38,7 @@ class packet_losses {
   };
 
   std::vector<of_stream> streams_;
-  bool part_begins_ = false;    // of a joined recording: its tables have been read
+  bool part_started_ = false;   // of a joined recording: its tables have been read
   std::set<int> part_streams_;  // identifiers of those whose packets of it have been read
 };
 

@@ -42,7 +42,7 @@ bool may_have_parameter_sets(const AVCodecParameters& parameters,
   return false;
 }
 
-std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes) {
+std::span<const std::byte> after_start_code(std::span<const std::byte> bytes) {
   constexpr std::array start_code{std::byte{0}, std::byte{0}, std::byte{1}};
   const auto found = std::search(bytes.begin(), bytes.end(), start_code.begin(), start_code.end());
   const auto at = static_cast<std::size_t>(found - bytes.begin());
@@ -165,11 +165,11 @@ static std::vector<std::span<const std::byte>> sequence_parameter_sets(
   const auto arrays = h264 ? std::size_t{1} : take(1).second;
   constexpr std::size_t sequence = 33;  // nal_unit_type of HEVC
   for (std::size_t i = 0; i < arrays && !rest.empty(); ++i) {
-    const bool wanted = h264 || (take(1).second & 63) == sequence;
+    const bool is_sequence_set = h264 || (take(1).second & 63) == sequence;
     const auto count = h264 ? take(1).second & 31 : take(2).second;
     for (std::size_t k = 0; k < count && !rest.empty(); ++k) {
       const auto set = take(take(2).second).first;
-      if (wanted && set.size() > 2) sets.push_back(set);
+      if (is_sequence_set && set.size() > 2) sets.push_back(set);
     }
   }
   return sets;
@@ -189,7 +189,7 @@ bool states_coding_order(const AVCodecParameters& parameters) {
 // is left both begin with the unit's first byte. Empty at the end, and where the packet is damaged.
 static std::span<const std::byte> next_nal(std::span<const std::byte>& packet,
                                            std::size_t length_bytes) {
-  if (length_bytes == 0) return packet = behind_start_code(packet);
+  if (length_bytes == 0) return packet = after_start_code(packet);
   while (packet.size() > length_bytes) {
     std::uint64_t length = 0;
     for (const auto byte : packet.first(length_bytes))
@@ -232,7 +232,7 @@ static std::size_t sei_number(nal_bits& from) {
 
 // Whether a unit of supplemental enhancement information has a recovery point, with a
 // recovery_frame_cnt above 0 (ITU-T H.264, D.1.8).
-static bool tells_later_recovery(std::span<const std::byte> nal) {
+static bool signals_later_recovery(std::span<const std::byte> nal) {
   constexpr std::size_t recovery_point = 6;
   nal_bits from(nal.subspan(1));
   while (!from.is_past_end()) {
@@ -246,7 +246,7 @@ static bool tells_later_recovery(std::span<const std::byte> nal) {
 
 // The part of a NAL unit in Annex B format that is before the next start code.
 static std::span<const std::byte> without_next(std::span<const std::byte> nal) {
-  const auto behind = behind_start_code(nal);
+  const auto behind = after_start_code(nal);
   return nal.first(nal.size() - behind.size());
 }
 
@@ -259,7 +259,7 @@ static bool begins_refresh_h264(std::span<const std::byte> packet, std::size_t l
     if (type >= 1 && type <= idr_slice) return recovers_later && type != idr_slice;
     if (type == sei)
       recovers_later =
-          recovers_later || tells_later_recovery(length_bytes > 0 ? nal : without_next(nal));
+          recovers_later || signals_later_recovery(length_bytes > 0 ? nal : without_next(nal));
   }
   return false;
 }

@@ -23,7 +23,7 @@ bool states_coding_order(const AVCodecParameters& parameters);
 
 // In Annex B format, a start code is in front of each NAL unit (ITU-T H.264, B.1), and of each unit
 // of MPEG: what is behind the first one. Empty if there is none.
-std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes);
+std::span<const std::byte> after_start_code(std::span<const std::byte> bytes);
 
 // Whether the first picture of an H.264 packet is an IDR picture: no picture behind it needs one
 // before it (ITU-T H.264, 3.69). False if the packet is damaged.

@@ -42,7 +42,7 @@ bool may_have_times_of_decoding(const stream_info& stream,
 static bool has_one_forward_picture(AVCodecID codec, std::span<const std::byte> packet) {
   const auto picture = codec == AV_CODEC_ID_MPEG4 ? std::byte{0xb6} : std::byte{0};
   int pictures = 0;
-  for (auto rest = behind_start_code(packet); rest.size() > 2; rest = behind_start_code(rest)) {
+  for (auto rest = after_start_code(packet); rest.size() > 2; rest = after_start_code(rest)) {
     if (rest[0] != picture) continue;
     // vop_coding_type (ISO/IEC 14496-2, 6.2.5), picture_coding_type (ISO/IEC 13818-2, 6.2.3).
     const bool is_b = codec == AV_CODEC_ID_MPEG4 ? (rest[1] & std::byte{0xc0}) == std::byte{0x80}

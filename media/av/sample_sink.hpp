@@ -49,7 +49,7 @@ class sample_sink {
     std::array<std::uint8_t*, most_channels> channels;
     std::int64_t capacity;
   };
-  place reserve(std::int64_t wanted);
+  place reserve(std::int64_t samples);
   void commit(std::int64_t written) noexcept { samples_ += written; }
 
   // Silence behind the samples, to the end of the slot.

@@ -12,12 +12,12 @@ extern "C" {
 
 namespace lade::media {
 
-static bool lies_on_its_side(display_orientation orientation) noexcept {
+static bool swaps_sides(display_orientation orientation) noexcept {
   return orientation.degrees % 180 != 0;
 }
 
 std::pair<int, int> shown_size(int width, int height, display_orientation orientation) noexcept {
-  return lies_on_its_side(orientation) ? std::pair(height, width) : std::pair(width, height);
+  return swaps_sides(orientation) ? std::pair(height, width) : std::pair(width, height);
 }
 
 AVPixelFormat format_to_turn(AVPixelFormat to) noexcept {

@@ -39,28 +39,28 @@ static std::string layout_name(const AVChannelLayout& layout) {
 
 // The parameters that are numbers, in the order in which they are stored.
 template <class Parameters, class Use>
-static void for_each_number(Parameters& of, const Use& use) {
-  use(of.bits_per_coded_sample, 0, 1 << 16);
-  use(of.bits_per_raw_sample, 0, 1 << 16);
-  use(of.profile, INT32_MIN, INT32_MAX);
-  use(of.level, INT32_MIN, INT32_MAX);
-  use(of.width, 0, 1 << 16);
-  use(of.height, 0, 1 << 16);
-  use(of.sample_aspect_ratio.num, 0, INT32_MAX);
-  use(of.sample_aspect_ratio.den, 0, INT32_MAX);
-  use(of.field_order, 0, AV_FIELD_BT);
-  use(of.color_range, 0, AVCOL_RANGE_NB - 1);
-  use(of.color_primaries, 0, AVCOL_PRI_NB - 1);
-  use(of.color_trc, 0, AVCOL_TRC_NB - 1);
-  use(of.color_space, 0, AVCOL_SPC_NB - 1);
-  use(of.chroma_location, 0, AVCHROMA_LOC_NB - 1);
-  use(of.video_delay, 0, most_reordered_pictures);
-  use(of.sample_rate, 0, 1 << 24);
-  use(of.block_align, 0, INT32_MAX);
-  use(of.frame_size, 0, 1 << 24);
-  use(of.initial_padding, 0, 1 << 24);
-  use(of.trailing_padding, 0, 1 << 24);
-  use(of.seek_preroll, 0, 1 << 24);
+static void for_each_number(Parameters& parameters, const Use& use) {
+  use(parameters.bits_per_coded_sample, 0, 1 << 16);
+  use(parameters.bits_per_raw_sample, 0, 1 << 16);
+  use(parameters.profile, INT32_MIN, INT32_MAX);
+  use(parameters.level, INT32_MIN, INT32_MAX);
+  use(parameters.width, 0, 1 << 16);
+  use(parameters.height, 0, 1 << 16);
+  use(parameters.sample_aspect_ratio.num, 0, INT32_MAX);
+  use(parameters.sample_aspect_ratio.den, 0, INT32_MAX);
+  use(parameters.field_order, 0, AV_FIELD_BT);
+  use(parameters.color_range, 0, AVCOL_RANGE_NB - 1);
+  use(parameters.color_primaries, 0, AVCOL_PRI_NB - 1);
+  use(parameters.color_trc, 0, AVCOL_TRC_NB - 1);
+  use(parameters.color_space, 0, AVCOL_SPC_NB - 1);
+  use(parameters.chroma_location, 0, AVCHROMA_LOC_NB - 1);
+  use(parameters.video_delay, 0, most_reordered_pictures);
+  use(parameters.sample_rate, 0, 1 << 24);
+  use(parameters.block_align, 0, INT32_MAX);
+  use(parameters.frame_size, 0, 1 << 24);
+  use(parameters.initial_padding, 0, 1 << 24);
+  use(parameters.trailing_padding, 0, 1 << 24);
+  use(parameters.seek_preroll, 0, 1 << 24);
 }
 
 static void store_parameters(stored_writer& to, const AVCodecParameters& parameters) {

@@ -29,7 +29,7 @@ struct stream_info::fields {
   bool edited = false;
 
   // As encoders are told to have them; see has_headers_apart.
-  bool headers_apart = false;
+  bool separate_headers = false;
 
   std::string encoder;  // whose packets they are, by FFmpeg's name; empty if a file's
 };

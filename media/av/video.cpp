@@ -152,8 +152,8 @@ task<video> video::open_with(std::shared_ptr<const byte_counter> from, packet_in
 
 // How many packets behind a range a decoder may need before it returns the last frames: none if it
 // starts at a key frame behind which no picture is shown before it.
-static std::size_t packets_behind(std::span<const indexed_packet> entries,
-                                  const packet_range& range) {
+static std::size_t packets_after(std::span<const indexed_packet> entries,
+                                 const packet_range& range) {
   constexpr std::size_t most_reordered = 16;  // ITU-T H.264, A.3.1
   const auto& key = entries[range.first];
   const auto behind = std::min(entries.size(), range.last + most_reordered);
@@ -170,7 +170,7 @@ static std::vector<std::size_t> packets_of(const packet_index& index,
                                            std::span<const std::int64_t> frames) {
   std::vector<std::size_t> numbers;
   for (const auto& range : index.ranges(frames))
-    for (auto i = range.first; i < range.last + packets_behind(index.packets(), range); ++i)
+    for (auto i = range.first; i < range.last + packets_after(index.packets(), range); ++i)
       numbers.push_back(i);
   return numbers;
 }
@@ -295,11 +295,11 @@ class range_decoder {
   }
 
   bool is_wanted(std::size_t i) const {
-    const auto& of = index_.packets()[i];
+    const auto& packet = index_.packets()[i];
     const auto found = std::lower_bound(
-        range_.frames.begin(), range_.frames.end(), of.pts,
+        range_.frames.begin(), range_.frames.end(), packet.pts,
         [&](std::int64_t number, std::int64_t pts) { return index_.pts(number) < pts; });
-    return of.shown && found != range_.frames.end() && index_.pts(*found) == of.pts;
+    return packet.shown && found != range_.frames.end() && index_.pts(*found) == packet.pts;
   }
 
   void receive_all() {
@@ -307,12 +307,12 @@ class range_decoder {
       const auto decoded = by_.receive();
       if (!decoded) return;
       ++counted_.frames;
-      const auto wanted = range_.frames[next_];
-      const bool has_its_time = decoded->pts() == index_.pts(wanted);
-      if (index_.is_sequential() ? wanted != position_++ : !has_its_time) continue;
-      if (decoded->pts() && !has_its_time) refuse_other(wanted);
+      const auto number = range_.frames[next_];
+      const bool has_its_time = decoded->pts() == index_.pts(number);
+      if (index_.is_sequential() ? number != position_++ : !has_its_time) continue;
+      if (decoded->pts() && !has_its_time) refuse_other(number);
       ++next_;
-      use_(wanted, *decoded);
+      use_(number, *decoded);
     }
   }
 

@@ -109,13 +109,12 @@ static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacterist
 
 // The value that states what `wanted` means; empty if there is none.
 template <class T>
-static std::optional<T> stated_value(const colour_rule& rule, T wanted) {
+static std::optional<T> stated_value(const colour_rule& rule, T value) {
   const auto& values = rule.values;
-  const bool has =
-      std::find(values.begin(), values.end(), static_cast<int>(wanted)) != values.end();
-  if (has || values.empty()) return wanted;
+  const bool has = std::find(values.begin(), values.end(), static_cast<int>(value)) != values.end();
+  if (has || values.empty()) return value;
   for (const int each : values)
-    if (is_same(static_cast<T>(each), wanted)) return static_cast<T>(each);
+    if (is_same(static_cast<T>(each), value)) return static_cast<T>(each);
   return std::nullopt;
 }
 
@@ -123,10 +122,10 @@ static std::optional<T> stated_value(const colour_rule& rule, T wanted) {
 template <class T>
 static T chosen_colour(const colour_field<T>& field, std::string_view name, T usual,
                        const colour_rule& rule, std::string_view doing) {
-  const bool given = is_given(name);
-  const auto wanted = given ? named_colour(field, name, doing) : usual;
-  if (const auto stated = stated_value(rule, wanted)) return *stated;
-  if (!given) return static_cast<T>(rule.values.front());
+  const bool has_name = is_given(name);
+  const auto value = has_name ? named_colour(field, name, doing) : usual;
+  if (const auto stated = stated_value(rule, value)) return *stated;
+  if (!has_name) return static_cast<T>(rule.values.front());
   std::string names;
   for (const int each : rule.values) names.append(" ").append(field.name_of(static_cast<T>(each)));
   throw error(errc::invalid_argument, doing,
@@ -136,9 +135,9 @@ static T chosen_colour(const colour_field<T>& field, std::string_view name, T us
 
 // RGB has no matrix, and is of the full range, as are formats that imply it.
 static void check_fit(const AVCodecContext& context, std::string_view doing) {
-  const auto refuse = [&](const char* what, const char* name) {
+  const auto refuse = [&](const char* label, const char* name) {
     throw error(errc::invalid_argument, doing,
-                std::string("the colour ") + what + " " + name + " does not fit " +
+                std::string("the colour ") + label + " " + name + " does not fit " +
                     av_get_pix_fmt_name(context.pix_fmt));
   };
   const bool rgb = is_rgb(context.pix_fmt);

@@ -693,7 +693,7 @@ TEST(NvdecSurfaces, OfWhichNvdecDoesNotTellHowDecodingWentAreTaken) {
   EXPECT_TRUE(decodes_well(runtime));
 }
 
-class taker_of_nothing final : public surface_taker {
+class taker_of_nothing final : public surface_consumer {
  public:
   bool wants(std::int64_t) const override { return false; }
   void take(std::int64_t, const surface&) override {}

@@ -301,7 +301,7 @@ TEST_P(Failures, SecretsThatAServerRepeatsWithEscapesAreNotShown) {
 }
 
 TEST(Escapes, AreResolvedWhereTheyAreWhole) {
-  auto plain = [](std::string_view text) { return without_escapes(text).plain; };
+  auto plain = [](std::string_view text) { return unescape(text).plain; };
   EXPECT_EQ(plain(R"(a\/\"\u0041%41&amp;&lt;&#65;&#x41;&apos;)"), R"(a/"AA&<AA')");
   for (std::string_view same : {"100 %", "%4", "%zz", "%ff", "\\", "\\x", "\\u00e4", "\\u004",
                                 "a & b", "&other;", "&#;", "&#x;", "&#300;", "&"})

@@ -639,16 +639,18 @@ TEST(S3, OptionsOfUploadsThatCannotWorkAreNamed) {
 }
 
 TEST(S3, BucketsAreInTheHostOrInThePath) {
-  auto url = [](s3_place where, const char* name) { return where.http_url(s3_name(name), "a=b"); };
-  EXPECT_EQ(url(s3_place("eu-west-1", "", {}), "s3://bucket/a b/+"),
+  auto url = [](s3_location where, const char* name) {
+    return where.http_url(s3_name(name), "a=b");
+  };
+  EXPECT_EQ(url(s3_location("eu-west-1", "", {}), "s3://bucket/a b/+"),
             "https://bucket.s3.eu-west-1.amazonaws.com/a%20b/%2B?a=b");
-  EXPECT_EQ(url(s3_place("eu-west-1", "", {}), "s3://my.bucket/a"),
+  EXPECT_EQ(url(s3_location("eu-west-1", "", {}), "s3://my.bucket/a"),
             "https://s3.eu-west-1.amazonaws.com/my.bucket/a?a=b");
-  EXPECT_EQ(url(s3_place("cn-north-1", "", true), "s3://bucket/a"),
+  EXPECT_EQ(url(s3_location("cn-north-1", "", true), "s3://bucket/a"),
             "https://s3.cn-north-1.amazonaws.com.cn/bucket/a?a=b");
-  EXPECT_EQ(url(s3_place("a", "https://host:443/", {}), "s3://bucket/a"),
+  EXPECT_EQ(url(s3_location("a", "https://host:443/", {}), "s3://bucket/a"),
             "https://host/bucket/a?a=b");
-  EXPECT_EQ(url(s3_place("a", "http://host:9000", false), "s3://bucket/a"),
+  EXPECT_EQ(url(s3_location("a", "http://host:9000", false), "s3://bucket/a"),
             "http://bucket.host:9000/a?a=b");
 }
 
