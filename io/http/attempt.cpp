@@ -43,7 +43,7 @@ live_transfer::live_transfer(std::shared_ptr<client::state> client, lade::runtim
   transfer_->proxy_urls = client_->settings.through.urls();
 }
 
-// A transfer whose owner has gone, on its way to its reactor.
+// A transfer whose owner was destroyed, posted to its reactor's thread to end there.
 struct live_transfer::ended_elsewhere {
   std::unique_ptr<transfer> ended;
   easy_handle easy;
@@ -72,8 +72,8 @@ live_transfer::~live_transfer() {
                   last});
 }
 
-// Memory for the next piece of a body: for all of it where the length is known, else twice as much
-// as there is. What has been received, in earlier attempts too, moves there.
+// Allocates memory for the next piece of a body: for the whole body if its length is known, else
+// twice the present size. Copies the bytes received so far, by earlier attempts too.
 static task<> allocate_destination(transfer& paused, received& into, std::uint64_t most) {
   auto is_encoded = !paused.head.value("content-encoding").empty();
   auto length = is_encoded ? std::nullopt : paused.head.length();
@@ -88,7 +88,7 @@ static task<> allocate_destination(transfer& paused, received& into, std::uint64
   paused.memory = into.content.bytes().subspan(into.filled);
 }
 
-// Why a paused transfer cannot have more memory; empty if it can.
+// Why a paused transfer gets no more memory; empty if it does.
 static std::string excess_of(const transfer& paused, const received& into, std::uint64_t most) {
   if (!into.destination.empty()) return "the server sent more than the part that was asked for";
   auto needed =
@@ -97,8 +97,9 @@ static std::string excess_of(const transfer& paused, const received& into, std::
   return longer_than(most);
 }
 
-// Lets a paused transfer fill the memory that it has, when so many bytes may be in flight. Memory
-// comes first: who has these permits waits for nothing but the server, so others get theirs.
+// Acquires byte permits for the memory of a paused transfer, and makes it the destination. Memory
+// is allocated before: a holder of byte permits must wait for nothing but its server, so that every
+// holder releases them.
 static task<> use_memory(transfer& paused, byte_share& share) {
   auto bytes = paused.memory.size();
   co_await share.permits().acquire(bytes);
@@ -106,7 +107,7 @@ static task<> use_memory(transfer& paused, byte_share& share) {
   paused.destination = paused.memory;
 }
 
-// Runs a transfer to its end. Returns why it was not, if it was not.
+// Runs a transfer to its end. Returns the failure if the body is refused.
 static task<std::optional<failed_attempt>> run_to_end(client::state& client, live_transfer& hop,
                                                       received& into, const context& current) {
   auto& running = *hop;
@@ -150,7 +151,7 @@ static attempt_result failed(failed_attempt failure) {
   return {.answer = {}, .divided = {}, .failure = std::move(failure)};
 }
 
-// Keeps what a transfer that broke off has received, if another can continue it.
+// Keeps the bytes of a transfer that broke off, if another attempt can continue after them.
 static void keep(received& progress, const transfer& broken) {
   bool is_body = broken.head.is_complete && !broken.misfits &&
                  (broken.head.status == 200 || broken.head.status == 206);
@@ -176,7 +177,7 @@ static attempt_result answer_of(const std::string& url, response_head& head, buf
   return result;
 }
 
-// How many bytes are to come behind those that an attempt has received of the rest it asked for.
+// How many bytes of the object follow those that this attempt has received.
 static std::uint64_t missing_bytes(const received& progress, const byte_range& requested,
                                    std::uint64_t received_bytes) noexcept {
   auto end = progress.object_bytes().value_or(0);
@@ -186,7 +187,7 @@ static std::uint64_t missing_bytes(const received& progress, const byte_range& r
   return end > reached ? end - reached : 0;
 }
 
-// What a transfer that is over makes of an attempt.
+// The result of an attempt whose transfer is over.
 static attempt_result conclude(const std::string& url, bool gets, transfer& ended,
                                received& progress, const byte_range& requested) {
   auto& head = ended.head;
@@ -246,7 +247,7 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   return answer_of(url, is_continued ? *progress.head : head, std::move(body));
 }
 
-// What the bytes of a whole object must come to, if its response states that.
+// Records the checksum that the response states for the whole object, if it states one.
 static void expect_checksum(const client::state& client, const request& request,
                             const transfer& ended, received& progress) {
   bool is_decoded =
@@ -256,8 +257,8 @@ static void expect_checksum(const client::state& client, const request& request,
     progress.checksum = object_checksum::stated_by(ended.head);
 }
 
-// Whether a body has the checksum that was stated for it, if one was. Another makes the attempt
-// fail, and the next one begin anew.
+// Verifies the checksum of a body, if its response states one. A mismatch makes the attempt fail,
+// and the next one start from the beginning.
 static task<> verify(client::state& client, received& progress, attempt_result& result) {
   if (!result.answer || !progress.checksum) co_return;
   co_await update_checksum(*progress.checksum, progress.memory().first(progress.filled));
@@ -284,7 +285,7 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
       co_return failed(std::move(*found.failure));
     }
     host_share host(*client, way.at);
-    co_await host.permits().acquire();  // first: a slow host must not have the permits of all
+    co_await host.permits().acquire();  // first: a slow host must not hold all permits
     permit one_of_host(host.permits());
     co_await client->permits.acquire();
     permit one_of_all(client->permits);

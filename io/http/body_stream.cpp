@@ -16,16 +16,16 @@
 
 namespace lade::io::http {
 
-// A body that is given away while it comes, over as many attempts as it takes.
+// A body that is delivered in chunks while it is received, over several attempts if need be.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request get_request;                               // its range is what is still to come
-  std::string etag = {};                             // of what has been given: strong, or empty
-  std::optional<std::uint64_t> object_bytes = {};    // of the whole, if its server has said it
-  bool has_started = false;                          // some of it has been given
+  request get_request;                               // its range is the rest of the body
+  std::string etag = {};                             // of the delivered chunks: strong, or empty
+  std::optional<std::uint64_t> object_bytes = {};    // of the whole object, if known
+  bool has_started = false;                          // a chunk was delivered
   unsigned attempts = 0;                             // since the last byte
   lade::detail::clock::time_point waits_since = {};  // for the first chunk of an attempt
-  std::optional<object_checksum> checksum = {};      // of the whole, if it is to be compared
+  std::optional<object_checksum> checksum = {};      // of the whole object, if to be verified
 };
 
 // The consumer may take as long as it likes.
@@ -34,7 +34,7 @@ static void set_streaming(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L);
 }
 
-// Why a response that has begun is not the body that was asked for, if it is not.
+// The failure of a response that is not the requested body; empty if it is.
 static std::optional<failed_attempt> refusal_of(const streamed_body& body, const transfer& hop) {
   auto& range = body.get_request.range;
   auto status = hop.head.status;
@@ -56,10 +56,10 @@ static std::optional<failed_attempt> refusal_of(const streamed_body& body, const
                                   std::to_string(range.offset) + " on"};
 }
 
-// An open stream has no permit: its consumer may wait for requests that need them.
+// Starts an attempt: runs `hop` up to the first byte of the body, or to its end. Returns the
+// failure if that is not the requested body.
 //
-// Begins an attempt: runs `hop` up to the first byte of a body, or to the end. Returns why that is
-// not the body, if it is not.
+// An open stream holds no permit, since its consumer may wait for other requests.
 static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
                                                       std::optional<live_transfer>& hop,
                                                       lade::runtime& runtime) {
@@ -101,7 +101,7 @@ static task<std::optional<failed_attempt>> begin_body(streamed_body& body,
                   std::to_string(options.retry.attempts) + ")");
 }
 
-// What the next chunk can be at most, of a body that says its length.
+// The size limit of the next chunk: `most`, or the rest of a body whose length is stated.
 static std::size_t next_chunk_bytes(const transfer& body, std::uint64_t delivered,
                                     std::size_t most) {
   auto length = body.head.value("content-encoding").empty() ? body.head.length() : std::nullopt;
@@ -109,8 +109,8 @@ static std::size_t next_chunk_bytes(const transfer& body, std::uint64_t delivere
   return static_cast<std::size_t>(std::min<std::uint64_t>(most, *length - delivered));
 }
 
-// What a body that has begun says of the object. The offsets of ranges are not those of a body that
-// is decompressed, which cannot be continued.
+// Records the version and the length that a response states. A compressed body cannot be continued,
+// since ranges count its encoded bytes.
 static void take_head(streamed_body& body, const response_head& head) {
   if (body.has_started) return;
   auto& options = body.owner->settings.options;
@@ -122,7 +122,7 @@ static void take_head(streamed_body& body, const response_head& head) {
   body.checksum = is_compared ? object_checksum::stated_by(head) : std::nullopt;
 }
 
-// Receives the next chunk, which is empty if none came.
+// Receives the next chunk; empty at the end.
 static task<buffer> next_chunk(streamed_body& body, live_transfer& hop, std::size_t bytes) {
   auto chunk = co_await allocate(bytes);
   co_await body.owner->bytes.acquire(bytes);
@@ -136,14 +136,14 @@ static task<buffer> next_chunk(streamed_body& body, live_transfer& hop, std::siz
   co_return filled;
 }
 
-// Work for a chunk that is waited for since `waits_since`.
+// Awaits work for a chunk within the deadline, which counts from `waits_since`.
 template <class T>
 static task<T> in_time(streamed_body& body, task<T> work) {
   return within_deadline(*body.owner, body.waits_since, std::move(work), "stream",
                          body.get_request.url());
 }
 
-// Throws where all has been given away, and it was not what the server says.
+// Throws if the delivered chunks do not have the checksum that the server states.
 static void verify_stream(streamed_body& body) {
   if (!body.checksum) return;
   ++body.owner->verified;
@@ -151,7 +151,7 @@ static void verify_stream(streamed_body& body) {
     fail_stream(body, {.code = make_error_code(errc::invalid_data), .reason = std::move(reason)});
 }
 
-// Why a transfer that has ended is not the end of the body, if it is not.
+// The failure of a transfer that ended before the end of the body; empty if the body is complete.
 static std::optional<failed_attempt> failure_of_end(const streamed_body& body,
                                                     const transfer& ended) {
   if (!ended.succeeded()) return failure_of(ended);
@@ -163,7 +163,7 @@ static std::optional<failed_attempt> failure_of_end(const streamed_body& body,
                         .again = true};
 }
 
-// Pauses before the next attempt; throws if there is to be none.
+// Pauses before the next attempt. Throws if there is none left.
 static task<> recover(streamed_body& body, failed_attempt failure) {
   auto& options = body.owner->settings.options;
   bool can_continue = !body.has_started || !body.etag.empty();

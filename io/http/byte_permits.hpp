@@ -1,4 +1,4 @@
-// How many bytes of bodies are received at a time.
+// Limits how many bytes of response bodies are in flight.
 
 #pragma once
 
@@ -12,9 +12,11 @@
 
 namespace lade::io::http {
 
-// Bodies are let in in the order in which they asked, each when it fits below the limit with those
-// that are in flight; one that is larger than the limit when nothing else is. Who has permits waits
-// for nothing but a server: everything else, memory above all, is waited for before.
+// Grants permits in the order of the calls, each when the body fits below the limit. A body larger
+// than the limit is granted when nothing else is in flight.
+//
+// A holder must wait for nothing but its server. It must acquire everything else first, memory
+// above all: otherwise holders could wait for each other.
 class byte_permits {
  public:
   class awaiter;
@@ -69,7 +71,7 @@ inline byte_permits::awaiter byte_permits::acquire(std::uint64_t bytes) noexcept
   return {*this, bytes};
 }
 
-// What one body has of them.
+// The permits of one body. The destructor releases them.
 class byte_share {
  public:
   explicit byte_share(byte_permits& permits) noexcept : permits_(permits) {}

@@ -85,7 +85,7 @@ static void require_range(const request& request) {
                               std::to_string(range.offset) + " on");
 }
 
-// What would not be sent, or not be answered as the caller expects, is refused.
+// Refuses a request whose options contradict each other.
 static void require_consistent(const request& request) {
   require_range(request);
   bool has_body = request.method() == "PUT" || request.method() == "POST";
@@ -144,7 +144,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
   }
 }
 
-// An error that does not name the request gets its name.
+// Adds the name of the request to errors that lack it.
 task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& request,
                                 std::span<std::byte> into, std::optional<std::uint64_t> most) {
   std::error_code code;
@@ -174,7 +174,7 @@ static task<response> send_owned(std::shared_ptr<client::state> client, request 
   co_return *std::move(result.answer);
 }
 
-// The tasks of a client own what it is made of: it may be gone when they begin.
+// The tasks of a client own its state: the client may be destroyed before they start.
 task<response> client::send(request what) const { return send_owned(state_, std::move(what)); }
 
 task<response> client::get(std::string url, byte_range range) const {
@@ -196,17 +196,16 @@ static std::string_view without_quotes(std::string_view etag) noexcept {
   return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
 }
 
-// What a response says of the version of an object: its entity tag, also a weak one, else when it
-// was modified.
+// The version of an object: its entity tag, weak or strong, or else its Last-Modified.
 static std::string version_of(const response& found) {
   auto tag = found.etag();
   return std::string(tag.empty() ? found.header("last-modified") : tag);
 }
 
-// An object by ranges of one entity.
+// Reads ranges of one version of an object.
 class object_reader final : public byte_reader {
  public:
-  // `what`: a GET of the whole, with the entity tag that it has now, if that is strong.
+  // `request`: a GET of the whole object, with if_match set to its present tag if that is strong.
   object_reader(std::shared_ptr<client::state> client, request request, std::uint64_t bytes,
                 std::string version = {})
       : client_(std::move(client)),
@@ -238,7 +237,7 @@ class object_reader final : public byte_reader {
  private:
   std::shared_ptr<client::state> client_;
   request whole_;
-  // Without a strong tag, an object of the same length, tag and time passes for the same.
+  // Without a strong tag, an object with the same length, tag and time counts as the same version.
   bool is_another(const response& part) const {
     bool is_other_version = !version_.empty() && version_of(part) != version_;
     return is_other_version || part.object_bytes().value_or(bytes_) != bytes_;
@@ -252,7 +251,7 @@ class object_reader final : public byte_reader {
   std::uint64_t bytes_;
 };
 
-// The body of a response that was left, by parts of the same entity.
+// Reads the body of a divided response by ranges of the same version.
 static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
                                              const request& request, divided_object found) {
   auto bytes = *found.head.length();
@@ -283,7 +282,7 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
   co_return result;
 }
 
-// Asks for one byte: servers that have signed a URL for GET refuse HEAD.
+// Requests one byte instead of a HEAD: a presigned URL for GET does not permit HEAD.
 static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<client::state> client,
                                                             request request) {
   require_whole_get("open", request);

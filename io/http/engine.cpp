@@ -85,8 +85,8 @@ engine::~engine() {
   curl_multi_cleanup(multi_);
 }
 
-// libcurl closes the oldest of too many idle connections: where more than `kept_` are needed side
-// by side, each would be made anew.
+// If the pool is full, libcurl closes the oldest idle connection. So the pool must hold as many
+// connections as there are concurrent transfers: else each transfer opens a new one.
 void engine::attach(transfer& active) {
   if (auto failure = curl_multi_add_handle(multi_, active.easy_); failure != CURLM_OK)
     throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
@@ -102,14 +102,14 @@ void engine::detach(transfer& active) noexcept {
   idle_timeout_ =
       idle_watch_.started ? std::min(idle_timeout_, active.idle_timeout) : active.idle_timeout;
   auto due = detail::later(idle_since_, idle_timeout_);
-  if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it looks again then
+  if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it checks again then
   where().remove(idle_watch_);
   idle_watch_.deadline = due;
   where().start(idle_watch_);
 }
 
-// libcurl looks for connections that are too old when a transfer begins. Where none does, all are
-// closed with their handle.
+// libcurl closes connections that are too old only when a transfer begins. If none begins, the
+// multi handle is closed with all its connections.
 void engine::close_if_idle() noexcept {
   if (attached_ > 0) return;
   auto due = detail::later(idle_since_, idle_timeout_);
@@ -125,23 +125,23 @@ void engine::close_if_idle() noexcept {
   set_timer(clock::time_point::max());
 }
 
-// Of what a transfer awaits, some has come.
+// Whether a transfer has received part of its response.
 static bool has_response(CURL* easy) noexcept {
   transfer* ended = nullptr;
   curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
   return ended && ended->head.status != 0;
 }
 
-// What has come of a response that goes on, at once. A sender may hold the rest back until then
-// (RFC 9293, 3.7.4), and the kernel waits 40 ms before it acknowledges less than a segment: so long
-// took a part of a file that nginx sent from the middle of a page, over the loopback. A response
-// that comes at once is acknowledged by the next request.
+// Sends the TCP acknowledgement of an incomplete response at once. The kernel delays that of less
+// than a segment by 40 ms, and the sender may hold back the rest until it arrives (RFC 9293,
+// 3.7.4). nginx over the loopback did, for a range that began in the middle of a page. The next
+// request acknowledges a response that arrives whole.
 static void acknowledge(int fd) noexcept {
   constexpr int at_once = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
 }
 
-// What libcurl asks for from its callbacks is noted, and done when it has returned.
+// Records the interest of libcurl, which must not be called from its callback.
 int engine::on_socket(CURL* easy, curl_socket_t fd, int interest, void* self, void*) noexcept {
   unsigned events = 0;
   if (interest == CURL_POLL_IN || interest == CURL_POLL_INOUT) events |= POLLIN;
@@ -193,9 +193,9 @@ void engine::ready(int fd, unsigned events) noexcept {
 
 void engine::expired() noexcept { due_now_ = true; }
 
-// What is resumed here may begin, advance and abort transfers. A server that sends without end what
-// nobody takes, such as the extension of a chunk, has libcurl go on for ever: the reactor has its
-// turns in between.
+// Resumed coroutines may begin, advance and abort transfers, so this repeats. The rounds are
+// limited: for a server that sends endless data without content, such as chunk extensions, libcurl
+// would go on for ever, and the reactor must get its turns.
 void engine::end_turn() noexcept {
   constexpr int most_rounds = 8;
   int rounds = 0;
@@ -211,7 +211,7 @@ void engine::end_turn() noexcept {
   if (due_now_) set_timer(clock::now());
 }
 
-// The transfers that libcurl has ended.
+// Moves the transfers that libcurl has ended to `stepped_`.
 void engine::collect() noexcept {
   int left = 0;
   while (auto* message = curl_multi_info_read(multi_, &left)) {
@@ -221,7 +221,7 @@ void engine::collect() noexcept {
     transfer* ended = nullptr;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
     detach(*ended);
-    bool has_waited = ended->stage_ == transfer::stage::running;  // for the server
+    bool has_waited = ended->stage_ == transfer::stage::running;  // waited for the server
     if (has_waited && result == CURLE_OPERATION_TIMEDOUT) end_if_silent(*ended);
     ended->result_ = result;
     ended->require_good_head();
@@ -273,7 +273,7 @@ void engine::advance(transfer& active, transfer_step& step) {
   } else if (active.stage_ == transfer::stage::paused) {
     active.stage_ = transfer::stage::running;
     watch(active);
-    curl_easy_pause(active.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
+    curl_easy_pause(active.easy_, CURLPAUSE_CONT);  // may deliver the held piece and pause again
   } else {
     stepped_.add(active);
   }

@@ -136,7 +136,7 @@ static bool is_redirect(const response_head& head) noexcept {
          !head.value("location").empty();
 }
 
-// What is no whole URL may have secrets anywhere.
+// Text that is not a whole URL may have secrets anywhere.
 static std::string shown_location(const std::string& location) {
   constexpr std::size_t most = 200;
   if (scheme_of(location).empty()) return "a place";
@@ -144,7 +144,7 @@ static std::string shown_location(const std::string& location) {
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
-// Where a redirect leads to, if that is allowed. Otherwise sets `why` it is not.
+// The target of a redirect. Empty if it is not allowed; then sets `reason`.
 static std::optional<std::string> next_url(const client::state& client, const route& way,
                                            const std::string& location, std::string& reason) {
   auto next = redirected(way.url, location);

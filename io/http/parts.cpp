@@ -15,7 +15,7 @@ static std::string stored_tag(std::string_view etag) {
   return is_strong(etag) ? std::string(etag.substr(1, etag.size() - 2)) : std::string();
 }
 
-// Where a response is of another entity than the one that was asked for.
+// Throws: the response is of another version than the one requested.
 [[noreturn]] static void refuse_change(const std::string& name) {
   throw error(errc::changed, "read " + name, "the object has changed");
 }
@@ -36,7 +36,7 @@ static task<object_part> get_by_range(std::shared_ptr<client::state> from, const
   co_return part_of(*got.answer, request);
 }
 
-// An object that is no longer than the part, or comes as a whole only.
+// Gets an object that is no longer than the part, or whose server ignores ranges.
 static task<std::optional<object_part>> get_small(std::shared_ptr<client::state> from,
                                                   const request& part) {
   auto whole = part;
@@ -47,8 +47,8 @@ static task<std::optional<object_part>> get_small(std::shared_ptr<client::state>
   co_return small;
 }
 
-// The beginning of an object that is expected to be longer than the part; nothing if it is not, or
-// its server sends no parts.
+// Gets the first part of an object that is probably longer. Empty if it is not, or if its server
+// ignores ranges.
 static task<std::optional<object_part>> get_beginning(std::shared_ptr<client::state> from,
                                                       const request& request) {
   bool verifies = from->settings.options.verify_checksums;
@@ -56,15 +56,15 @@ static task<std::optional<object_part>> get_beginning(std::shared_ptr<client::st
   try {
     beginning = co_await get_by_range(std::move(from), request);
   } catch (const error& failure) {
-    // An empty object may have no range at all.
+    // An empty object has no satisfiable range.
     if (failure.code() != errc::invalid_data && failure.code() != status_code(416)) throw;
   }
   if (beginning && beginning->is_whole() && verifies) beginning.reset();
   co_return beginning;
 }
 
-// A few bytes, which those ask for who want to know an object's entity tag: for them, no response
-// is begun that may be of any length.
+// Whether a request is for a few bytes, as one that only needs the entity tag. It must not receive
+// a response of any length.
 static bool is_glance(const request& request) noexcept { return request.range.bytes <= 4096; }
 
 static task<object_part> get_first_part(std::shared_ptr<client::state> from,
@@ -78,8 +78,8 @@ static task<object_part> get_first_part(std::shared_ptr<client::state> from,
   co_return co_await get_by_range(std::move(from), request);
 }
 
-// What is behind the end of an object is refused with 416, of which many servers do not say how
-// long the object is. Nothing if that is not the reason.
+// Handles a range after the end of an object: a server refuses it with 416, often without the
+// object's length. Empty if that was not the reason.
 static task<std::optional<object_part>> get_past_end(std::shared_ptr<client::state> from,
                                                      const request& request) {
   auto first = request;

@@ -42,7 +42,7 @@ resolver& resolver::of_process() {
   return *only;
 }
 
-// The answer for a host: one that is kept, or one that a thread is still looking up.
+// The kept answer of a host, or the pending one of a lookup in progress.
 std::shared_ptr<resolver::answer> resolver::query(const std::string& host) {
   std::lock_guard lock(mutex_);
   auto found = answers_.find(host);
@@ -79,7 +79,7 @@ void resolver::look_up_on_thread(const std::string& host, const std::shared_ptr<
   ++threads_;
 }
 
-// Failures are not kept: of the host's last answer nothing changes, but when it is asked for again.
+// A failure is not kept. It changes only when the host is looked up again.
 void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made) noexcept {
   auto now = clock::now();
   made->fresh_until = made->failure == 0 ? now + lifetimes_.fresh : clock::time_point();
@@ -94,7 +94,7 @@ void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made
   }
 }
 
-// A crawl of many hosts keeps no more answers than these.
+// Bounds the number of answers, for a crawl of many hosts.
 void resolver::forget_old_answers() {
   constexpr std::size_t many = 4096;
   if (answers_.size() < many) return;
@@ -102,7 +102,7 @@ void resolver::forget_old_answers() {
                 [now = clock::now()](auto& kept) { return kept.second->fresh_until < now; });
 }
 
-// On a thread of its own.
+// Runs on a dedicated thread.
 void resolver::look_up(const std::string& host, const std::shared_ptr<answer>& into) noexcept {
   addrinfo* found = nullptr;
   int failure = look_up_host(host.c_str(), &found);

@@ -13,7 +13,7 @@
 
 namespace lade::io::http {
 
-// Stores that keep a checksum of the whole object say it to those who ask.
+// Asks for the checksum of the whole object, which stores that keep one state on request only.
 static void request_checksum(request& request) {
   request.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
 }
@@ -117,7 +117,7 @@ static std::string listing_query(const std::string& key_prefix, const std::strin
   return query;
 }
 
-// What store::list promises, and states of listings rely on.
+// Checks the guarantees of store::list, on which checkpoints of listings rely.
 static void require_listed(const std::string& key, const std::string& prefix,
                            const std::string& last_key, const std::string& doing) {
   if (!key.starts_with(prefix))

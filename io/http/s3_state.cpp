@@ -37,7 +37,7 @@ s3_location::s3_location(std::string region, std::string endpoint, std::optional
   remove_default_port();
 }
 
-// A signature covers the host as libcurl sends it, which is without the scheme's own port.
+// A signature covers the header Host as libcurl sends it: without the default port of the scheme.
 void s3_location::remove_default_port() {
   const origin address(endpoint_);
   auto own = address.scheme == "https" ? std::string(":443") : std::string(":80");
@@ -55,8 +55,8 @@ std::string s3_location::http_url(const s3_name& name, const std::string& query)
          suffix;
 }
 
-// An endpoint that can be asked. Otherwise throws error(invalid_argument) that says where it is
-// from.
+// Returns the endpoint. Throws error(invalid_argument) naming its origin, `from`, if it is no URL
+// of a server.
 static std::string require_endpoint(const std::string& from, std::string endpoint) {
   std::string reason;
   try {
@@ -118,7 +118,7 @@ void s3_store::state::set_location(std::string of_region, std::string at_endpoin
   location_ = std::move(made);
 }
 
-// Gives the permit back.
+// Releases the permit when destroyed.
 struct loading_permit {
   semaphore& permits;
   ~loading_permit() { permits.release(); }

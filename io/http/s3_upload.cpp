@@ -44,7 +44,7 @@ class part_source {
   part_source(async_generator<buffer> content, std::size_t part_bytes)
       : content_(std::move(content)), part_bytes_(part_bytes) {}
 
-  // Empty at the end. Copies only what comes in chunks that are smaller than a part.
+  // Empty at the end. Copies only chunks that are smaller than a part.
   task<buffer> next() {
     if (!first_.empty()) co_return std::exchange(first_, {});
     co_await refill();
@@ -92,8 +92,8 @@ class part_source {
   buffer first_;  // a part that was put back
 };
 
-// Sends the request that begins an upload. Where answers were lost, the server may have begun one
-// whose id nobody knows.
+// Starts an upload. If a response was lost, the server may have started another upload whose id is
+// unknown here.
 static task<response> request_upload_id(multipart_upload& upload) {
   auto request = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
   request.max_bytes = most_answer_bytes;
@@ -125,7 +125,7 @@ static task<> send_part(multipart_upload& upload, std::size_t number, buffer par
   upload.tags[number - 1] = answer.etag();
 }
 
-// A part that fails stops the content.
+// A part that fails cancels the reading of the content.
 static task<> send_part_in_slot(multipart_upload& upload, std::size_t number, buffer part,
                                 semaphore& slots, scope& content) {
   try {
@@ -157,8 +157,8 @@ static task<> start_parts(multipart_upload& upload, part_source& parts, scope& s
   }
 }
 
-// After a failure, gives the parts that are being sent time to end: what a server has received of
-// them it would store behind the end of the upload. Ends when it is asked to.
+// After a failure, waits for the parts in flight, for a limited time: a server could store a part
+// that it receives after the upload was aborted. Ends early if the caller is cancelled.
 static task<> stop_late_parts(multipart_upload& upload, scope& sending) {
   try {
     co_await upload.failing;

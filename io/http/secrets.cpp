@@ -13,14 +13,14 @@ namespace lade::io::http {
 
 static constexpr std::size_t least_within_words = 6;
 
-// What is in front of the first of these bytes, which is taken off with it.
+// Removes the text up to the first of these bytes, and that byte. Returns the text before it.
 static std::string_view take_until(std::string_view& text, std::string_view ends) {
   auto part = text.substr(0, text.find_first_of(ends));
   text.remove_prefix(std::min(text.size(), part.size() + 1));
   return part;
 }
 
-// Headers whose values are no secrets, and may well be in an explanation.
+// Headers whose values are public, and may be part of an error message.
 static bool is_open(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 9> names{
       "accept",     "content-type",        "expect", "if-match", "range", "user-agent",
@@ -183,8 +183,8 @@ static bool is_word(std::string_view text, std::size_t at, std::size_t bytes) no
   return begins && ends;
 }
 
-// Hides a secret in what a text says. Where the text is read anew, what is in front of the mark
-// reads as before.
+// Replaces a secret wherever the decoded text has it. After a replacement, the text is decoded
+// again; the text before the mark decodes as before.
 static void hide(std::string& text, const std::string& secret, reading* read) {
   for (std::size_t from = 0;;) {
     auto unescaped = read(text);
@@ -199,7 +199,7 @@ static void hide(std::string& text, const std::string& secret, reading* read) {
   }
 }
 
-// The beginning of a secret at the end of a text.
+// Replaces the beginning of a secret at the end of a text.
 static void hide_beginning(std::string& text, const std::string& secret, reading* read) {
   auto unescaped = read(text);
   for (auto bytes = std::min(unescaped.plain.size(), secret.size() - 1); bytes > 0; --bytes) {
@@ -209,7 +209,7 @@ static void hide_beginning(std::string& text, const std::string& secret, reading
   }
 }
 
-// User information of any URL.
+// Replaces the user information of each URL.
 static void hide_users(std::string& text) {
   for (std::size_t at = 0; (at = text.find("://", at)) != text.npos;) {
     at += 3;

@@ -43,8 +43,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// A status line begins another response: what came before was informational (RFC 9110, 15.2), the
-// answer of a proxy, or a request to authenticate.
+// A status line starts another response. The one before was informational (RFC 9110, 15.2), that of
+// a proxy, or a request to authenticate.
 std::size_t transfer::receive_header(std::string_view line) {
   last_byte_ = std::chrono::steady_clock::now();
   header_bytes_ += line.size();
@@ -110,7 +110,7 @@ std::size_t transfer::receive_body(const char* data, std::size_t bytes) {
   return bytes;
 }
 
-// To libcurl, a connection that ends within the headers ends a response without a body.
+// libcurl reports success for a connection that ends within the headers.
 void transfer::require_good_head() noexcept {
   if (header_bytes_ > most_header_bytes) {
     result_ = CURLE_WEIRD_SERVER_REPLY;
