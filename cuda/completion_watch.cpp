@@ -23,7 +23,7 @@ static context context_of(runtime& runtime) {
 completion_watch::completion_watch(runtime& runtime)
     : registry_(std::make_shared<registry>()), polling_(context_of(runtime)) {}
 
-// Nobody waits any more. CUDA destroys a stream with queued work when the work has finished.
+// No coroutine waits any more. CUDA destroys a stream after the work queued on it has finished.
 completion_watch::~completion_watch() {
   std::map<std::uint64_t, entry> unanswered;
   std::map<int, std::vector<CUstream_st*>> idle;
@@ -75,7 +75,7 @@ void completion_watch::queue_callback(const event& awaited, CUstream_st* side,
   check(api().stream_wait_event(side, awaited.handle(), 0), "wait for an event of a GPU");
   auto argument = std::make_unique<callback>(callback{registry_, number});
   check(api().launch_host_func(side, call_back, argument.get()), "wait for an event of a GPU");
-  (void)argument.release();  // if the device fails, the driver never gives it back
+  (void)argument.release();  // owned by the callback, which does not come if the device fails
 }
 
 void completion_watch::call_back(void* argument) noexcept {
@@ -118,7 +118,7 @@ void completion_watch::forget(std::uint64_t number) {
   erased.insert(registry_->entries.extract(found));
 }
 
-// Has room for every stream among the idle ones, so that none is lost for want of memory.
+// Reserves capacity for every stream in the idle list, so that returning one never allocates.
 CUstream_st* completion_watch::acquire_side_stream(device on) {
   {
     std::lock_guard lock(registry_->mutex);
@@ -141,7 +141,7 @@ task<> completion_watch::poll(std::shared_ptr<registry> all) {
     co_await sleep(pause);
     try {
       if (!poll_once(*all)) co_return;
-    } catch (const std::bad_alloc&) {}  // asks again later
+    } catch (const std::bad_alloc&) {}  // polls again later
   }
 }
 

@@ -59,7 +59,7 @@ std::string to_string(const video_coding& coding) {
          std::to_string(c) + " with " + std::to_string(coding.bits) + " bits";
 }
 
-// The answers of drivers.
+// The limits that drivers have reported. Any thread.
 struct cached_limits {
   using key = std::tuple<int, int, int, int>;  // device, codec, bits, chroma
 
@@ -77,7 +77,7 @@ void forget_limits() noexcept {
   limits_cache().answers.clear();
 }
 
-// The number of a chroma format in the interface; nothing for others.
+// NVDEC's number of a chroma format; empty for unknown ones.
 static std::optional<cudaVideoChromaFormat> nvdec_chroma(int chroma) noexcept {
   for (std::size_t i = 0; i < nvdec_chromas.size(); ++i)
     if (nvdec_chromas[i] == chroma) return static_cast<cudaVideoChromaFormat>(i);
@@ -99,7 +99,7 @@ static video_limits query_limits(device on, CUVIDDECODECAPS caps, cudaVideoSurfa
 }
 
 video_limits limits_of(device on, const video_coding& coding) {
-  (void)nvcuvid();  // throws where there is none
+  (void)nvcuvid();  // throws if there is no NVDEC
   const auto codec = nvdec_codec(coding.codec);
   const auto chroma = nvdec_chroma(coding.chroma);
   const auto format = surface_format(coding);

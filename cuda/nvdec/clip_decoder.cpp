@@ -86,12 +86,12 @@ task<bool> clip_decoder::write(const media::video& from, const std::vector<std::
   co_return reason.empty();
 }
 
-// Whether the CPU may succeed.
+// Whether the CPU may succeed after this error.
 static bool is_left_to_cpu(const std::error_code& code) {
   return code != errc::stopped && code != errc::no_runtime && code != condition::device_lost;
 }
 
-// Empty, or why the CPU must decode the video.
+// Returns an empty text, or the reason why the CPU must decode the video.
 task<std::string> clip_decoder::try_gpu(const media::video& from,
                                         const std::vector<std::int64_t>& numbers, random draw,
                                         const tensor& into, const stream& on) const {
@@ -104,7 +104,7 @@ task<std::string> clip_decoder::try_gpu(const media::video& from,
   co_return std::string();
 }
 
-// All rows of all frames of a clip are one image, whose channels become planes.
+// Treats the rows of all frames as one image, and separates its channels into planes.
 static void separate_channels(const tensor& from, const tensor& into,
                               const media::clip_options& options, const stream& on) {
   constexpr std::int64_t channels = 3;
@@ -145,7 +145,7 @@ task<> clip_decoder::decode_frames(const media::clip_options& options, const med
   co_await decode_surfaces(from, numbers, on, write_frame, surfaces);
 }
 
-// An event behind the copy. The transfers keep the host's memory until then.
+// Queues the copy of a clip. Returns an event after it; the transfers own `from` until then.
 static event queue_clip(transfers& in, const buffer& from, const tensor& into, const stream& on) {
   queued_copies copies(in, on, {from});
   copies.copy_to_device(into.bytes(), from.data(), into.spec().bytes());

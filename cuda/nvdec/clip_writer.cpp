@@ -60,7 +60,7 @@ static crop_box box_of(const media::image_crop& crop, int width, int height) {
   return {crop.x.begin, crop.y.begin, crop.x.length, crop.y.length, isolated};
 }
 
-// Of a video that is not turned.
+// The colours of a video. Throws error(unsupported) if it must be rotated.
 static picture_colours colours_of_upright(const media::clip_options& options, known_colours& known,
                                           const media::video& from,
                                           std::span<const std::int64_t> numbers) {

@@ -23,8 +23,8 @@ namespace lade::cuda {
 
 namespace detail {
 
-// The clips of a batch, which several coroutines decode one after the other. It lives in the frame
-// of their caller, which awaits them.
+// The queue of the clips of a batch, shared by several coroutines. Their caller owns it and awaits
+// them.
 class batch_of_clips {
  public:
   batch_of_clips(clip_decoder& by, const std::vector<sample>& samples, const tensor& into,
@@ -42,7 +42,7 @@ class batch_of_clips {
       } catch (...) {
         failed_ = true;
         capture_guard beside_captures;
-        (void)api().stream_synchronize(on.handle());  // nothing writes to the slot any more
+        (void)api().stream_synchronize(on.handle());  // then no work writes to the slot
         throw;
       }
       by_.give_back(on);
@@ -90,7 +90,7 @@ static std::size_t clips_at_a_time(runtime& in, device on) {
     const auto sessions = in.service<decoder_service>().of(on);
     return std::max(threads, 2 * static_cast<std::size_t>(sessions->engines));
   } catch (const error&) {
-    return threads;  // without NVDEC, these decode
+    return threads;  // without NVDEC, CPU threads decode
   }
 }
 

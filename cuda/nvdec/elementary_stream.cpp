@@ -13,7 +13,7 @@ extern "C" {
 
 namespace lade::cuda {
 
-// Takes bytes off the front of others. Throws error(invalid_data) where there are too few.
+// Reads bytes from the front of a range. Throws error(invalid_data) at its end.
 class header_cursor {
  public:
   header_cursor(std::span<const std::byte> bytes, const media::stream_info& stream)
@@ -54,7 +54,7 @@ elementary_stream::elementary_stream(const media::stream_info& stream) : stream_
 }
 
 void elementary_stream::take_headers(bytes header) {
-  // av1C begins with four bytes of its own, of which the first has a marker (AV1 in ISOBMFF, 2.3).
+  // av1C begins with four bytes; the first has a marker bit (AV1 in ISOBMFF, 2.3).
   const bool has_marker = !header.empty() && (header.front() & std::byte{0x80}) != std::byte{0};
   constexpr std::size_t av1c_bytes = 4;
   const bool is_av1c = stream_.codec() == "av1" && has_marker && header.size() >= av1c_bytes;

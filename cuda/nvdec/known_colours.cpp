@@ -53,13 +53,13 @@ struct parameter_units {
 static constexpr parameter_units units_of_h264{0, 31, 7, 8, 7};
 static constexpr parameter_units units_of_hevc{1, 63, 32, 34, 33};
 
-// Zeros behind a unit do not belong to it.
+// Zeros after a unit do not belong to it.
 static header_bytes without_zeros(header_bytes unit) {
   while (!unit.empty() && unit.back() == std::byte{0}) unit = unit.first(unit.size() - 1);
   return unit;
 }
 
-// A slice names the sequence parameter set that it uses: false if there are several ones.
+// Returns false if there are several sequence parameter sets: a slice names the one that it uses.
 static bool append_parameter_sets(std::string& key, const media::stream_info& stream,
                                   const media::packet& from, const parameter_units& kinds) {
   elementary_stream converter(stream);
@@ -76,7 +76,7 @@ static bool append_parameter_sets(std::string& key, const media::stream_info& st
   return !sequence.empty();
 }
 
-// Takes a number in leb128 off the front (AV1, 4.10.5).
+// Reads a number in leb128 (AV1, 4.10.5), and removes it.
 static std::optional<std::size_t> take_leb128(header_bytes& from) {
   std::size_t value = 0;
   for (unsigned shift = 0; shift < 56 && !from.empty(); shift += 7) {
@@ -88,7 +88,8 @@ static std::optional<std::size_t> take_leb128(header_bytes& from) {
   return std::nullopt;
 }
 
-// The sequence headers before the first frame (AV1, 5.3.1 and 6.2.2). False if there is none.
+// Appends the sequence headers before the first frame (AV1, 5.3.1 and 6.2.2). Returns false if
+// there is none.
 static bool append_sequence_headers(std::string& key, header_bytes packet) {
   constexpr unsigned sequence = 1, frame_header = 3, frame = 6;
   bool is_any = false;
@@ -117,8 +118,8 @@ static bool append_vp9_header(std::string& key, header_bytes packet) {
   return true;
 }
 
-// False where what decides is not known to be in these headers: VP8 codes it behind the size of the
-// picture's parts, and MPEG-2 in headers of each picture.
+// Returns false if the headers do not determine the colours: VP8 codes them after the sizes of the
+// partitions, and MPEG-2 in the headers of each picture.
 static bool append_headers(std::string& key, const media::stream_info& stream,
                            const media::packet& from) {
   switch (stream.parameters().codec_id) {
@@ -151,8 +152,7 @@ static bool brings_parameters(const media::packet& key) {
   return brings(AV_PKT_DATA_NEW_EXTRADATA) || brings(AV_PKT_DATA_PARAM_CHANGE);
 }
 
-// The bytes of all that decides the colours of a key frame; empty if that cannot be told, or is
-// long.
+// The key of the colours of a key frame; empty if it is unknown or too long.
 static std::string colour_key(const media::stream_info& stream, const media::packet& key_frame) {
   constexpr std::size_t longest = std::size_t{4} << 10;
   std::string key;
@@ -182,7 +182,7 @@ std::optional<picture_colours> known_colours::find(const std::string& key) const
   return at == cache_.end() ? std::nullopt : std::optional(at->second);
 }
 
-// Where there are many, all are forgotten.
+// A full cache is cleared.
 void known_colours::keep(const std::string& key, const picture_colours& decoded) {
   constexpr std::size_t most = 64;
   std::lock_guard lock(mutex_);

@@ -17,7 +17,7 @@ namespace lade::cuda {
   throw error(errc::unsupported, "convert frames of " + stream.name() + " on the GPU", reason);
 }
 
-// An edit list may hide the key frame, which is decoded nevertheless.
+// An edit list may mark the key frame as not shown; it is decoded nevertheless.
 static media::packet shown_packet(const media::packet& key) {
   media::av_packet copy(media::check_av(av_packet_clone(&key.get())));
   copy->flags &= ~AV_PKT_FLAG_DISCARD;

@@ -6,12 +6,13 @@
 
 namespace lade::cuda {
 
-// H.264 is what all engines of all GPUs decode.
+// All NVDEC engines decode H.264.
 static int count_engines(device on) {
   return std::max(1, limits_of(on, {.codec = "h264"}).engines);
 }
 
-// There are as many idle decoders as engines, but four for videos of a few kinds on one engine.
+// The cache holds as many idle decoders as there are engines, but at least four, for videos of
+// several formats on one engine.
 decoder_sessions::decoder_sessions(device gpu)
     : on(gpu),
       context(std::make_shared<const primary_context>(gpu)),

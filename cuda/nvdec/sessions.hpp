@@ -1,4 +1,4 @@
-// What a runtime keeps of the decoders of its GPUs.
+// The decoders of the GPUs of a runtime.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace lade::cuda {
 
-// Of one GPU. A session is the use of a decoder: there are as many as the GPU has engines. More
-// would take memory, and decode no faster.
+// The sessions and idle decoders of one GPU. A session is the right to use a decoder. There are as
+// many as the GPU has NVDEC engines: more would take memory without decoding faster.
 struct decoder_sessions {
   explicit decoder_sessions(device gpu);
 
@@ -40,7 +40,7 @@ class decoder_service {
   std::map<int, std::shared_ptr<decoder_sessions>> devices_;  // guarded
 };
 
-// A permit of a session that was acquired.
+// Releases an acquired session when destroyed.
 class session_permit {
  public:
   explicit session_permit(decoder_sessions& sessions) noexcept : sessions_(sessions) {}

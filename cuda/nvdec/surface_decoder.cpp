@@ -38,7 +38,7 @@ surface_decoder::~surface_decoder() {
   if (!mapped_.empty()) abandon();
 }
 
-// What is mapped cannot be unmapped any more.
+// The mapped surfaces cannot be unmapped any more.
 void surface_decoder::abandon() noexcept {
   mapped_.clear();
   if (decoder_) decoder_->abandon();
@@ -56,7 +56,7 @@ void surface_decoder::begin() {
   CUVIDPARSERPARAMS parameters{};
   parameters.CodecType = *nvdec_codec(stream_.codec());
   parameters.ulMaxNumDecodeSurfaces = 1;  // until the sequence is known
-  parameters.ulMaxDisplayDelay = 1;       // decoding goes on while a picture is mapped
+  parameters.ulMaxDisplayDelay = 1;       // the next picture decodes while one is mapped
   parameters.pUserData = this;
   parameters.pfnSequenceCallback = on_sequence;
   parameters.pfnDecodePicture = on_decode;
@@ -163,12 +163,12 @@ static void require_decodable(const CUVIDEOFORMAT& sequence, device on,
     throw error(errc::limit_exceeded, doing, "a picture has more than max_pixels");
 }
 
-// Neither cropped nor resized, pictures are mapped as they are coded: then no filter touches them.
+// Pictures that are neither cropped nor resized are mapped whole, so that no filter touches them.
 bool surface_decoder::maps_all() const noexcept {
   return options_.width == 0 && options_.crop.width == 0;
 }
 
-// The part of a coded picture that is wanted.
+// The part of the coded picture that is mapped: the crop, or the display area.
 decoder_format::rectangle surface_decoder::part_of(const CUVIDEOFORMAT& sequence) const {
   const auto& area = sequence.display_area;
   const auto& crop = options_.crop;
@@ -206,8 +206,7 @@ decoder_format surface_decoder::format_for(const CUVIDEOFORMAT& sequence) const 
           .output_surfaces = static_cast<unsigned>(options_.surfaces)};
 }
 
-// What the container states is used where the stream says nothing. FFmpeg's numbers are those of
-// H.273.
+// The container's colours apply where the stream states none. FFmpeg numbers them as H.273 does.
 surface surface_decoder::surface_for(const CUVIDEOFORMAT& sequence) const {
   const auto coding = coding_of(sequence);
   const auto part = part_of(sequence);
@@ -242,7 +241,7 @@ void surface_decoder::show(const CUVIDPARSERDISPINFO& picture) {
   deliver(picture, pitch);
 }
 
-// The event is recorded although the taker fails: it may have enqueued a part of its work.
+// The event is recorded even if the consumer throws: it may have enqueued part of its work.
 void surface_decoder::deliver(const CUVIDPARSERDISPINFO& picture, unsigned pitch) {
   std::exception_ptr failed;
   try {
@@ -260,7 +259,7 @@ void surface_decoder::deliver(const CUVIDPARSERDISPINFO& picture, unsigned pitch
   if (failed) std::rethrow_exception(failed);
 }
 
-// Where an event cannot be recorded, for want of memory perhaps.
+// Fallback if no event can be recorded, perhaps for lack of memory: waits for the whole stream.
 void surface_decoder::unmap_after_stream() {
   capture_guard beside_captures;
   if (api().stream_synchronize(on_.handle()) != cudaSuccess) return abandon();
@@ -282,7 +281,7 @@ unsigned long long surface_decoder::map(const CUVIDPARSERDISPINFO& picture, unsi
   return address;
 }
 
-// A mapped picture has been decoded. Not all codecs and GPUs tell how that went.
+// Throws if decoding a mapped picture has failed. Not all codecs and GPUs report that.
 void surface_decoder::require_whole(int picture_index) {
   CUVIDGETDECODESTATUS status{};
   if (nvcuvid().get_decode_status(decoder_->handle(), picture_index, &status) != CUDA_SUCCESS)
@@ -333,8 +332,8 @@ void surface_decoder::unmap_passed() {
   while (!mapped_.empty() && mapped_.front().passed.is_complete()) unmap_first();
 }
 
-// Inside of the parser, nothing can be awaited. This happens only where it shows several pictures
-// at once: wait_for_surface() makes room for one.
+// Blocks until a surface is free: a callback of the parser cannot await. This happens only if one
+// packet shows several pictures, since wait_for_surface() frees one surface before each packet.
 void surface_decoder::block_for_surface() {
   capture_guard beside_captures;
   check(api().event_synchronize(mapped_.front().passed.handle()), doing_);
@@ -349,7 +348,8 @@ task<> surface_decoder::wait_for_surface() {
   unmap_passed();
 }
 
-// Where the driver cannot call back, for want of memory perhaps, the thread waits.
+// Waits for the last event. If no callback can be queued, perhaps for lack of memory, blocks the
+// thread.
 task<> surface_decoder::wait_for_last() {
   auto last = mapped_.back().passed;
   try {

@@ -17,7 +17,7 @@
 
 namespace lade::cuda {
 
-// The wanted frames of one range of packets, by their times.
+// The frames to decode from one range of packets, by timestamp.
 class frame_selection final : public surface_consumer {
  public:
   frame_selection(const media::packet_index& index, use_surface& use) : index_(index), use_(use) {}
@@ -53,14 +53,15 @@ class frame_selection final : public surface_consumer {
   std::uint64_t delivered_ = 0;
 };
 
-// Pictures that are shown before the range's key frame may need packets before it.
+// Whether a packet is shown before the key frame of the range. Decoding it may need earlier
+// packets.
 static bool is_leading(const media::packet_index& index, const media::packet_range& range,
                        std::size_t i) {
   const auto packets = index.packets();
   return range.first > 0 && packets[i].pts < packets[range.first].pts;
 }
 
-// `decoder` and the others live in the frame of the caller, which awaits this.
+// All references must outlive the task.
 static task<> decode_range(const media::video& from, const media::packet_range& range,
                            surface_decoder& decoder, frame_selection& selection,
                            media::selection_statistics& counted, const std::stop_token& stop) {
