@@ -13,7 +13,7 @@
 
 namespace lade::media {
 
-// Idle contexts, the one that was used last at the end.
+// The idle contexts; the most recently used one is the last.
 struct pooled_codec::store {
   struct idle {
     std::string key;
@@ -31,10 +31,11 @@ struct pooled_codec::store {
   }
 };
 
-// Decoders that are as new after avcodec_flush_buffers. FFmpeg's decoders of images keep palettes
-// and pixels, that of AAC the state of its noise; that of Opus drops the samples before a stream's
-// first one (its pre-skip, RFC 7845, 4.2) only when it is new. Those of MPEG-1, -2 and -4 keep what
-// headers of an earlier stream said.
+// Whether avcodec_flush_buffers resets the decoder completely. It does not for
+//   - decoders of images: they keep palettes and pixels
+//   - AAC: keeps the state of its noise generator
+//   - Opus: drops the pre-skip (RFC 7845, 4.2) only in a new decoder
+//   - MPEG-1, -2 and -4: keep fields of headers
 static bool flushes_completely(AVCodecID codec) noexcept {
   constexpr std::array known{
       AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,      AV_CODEC_ID_VP8,       AV_CODEC_ID_VP9,
@@ -141,16 +142,17 @@ static void open_codec(AVCodecContext& context, const AVCodec& decoder,
   refuse_unknown_options(left, doing);
 }
 
-// FFmpeg's H.264 decoder takes marks of absent pictures for errors, which are normal behind a key
-// frame of an open group of pictures. It flags the frames that it has to repair. That of TIFF takes
-// tags that it does not know for errors; decoder looks at what else it says.
+// The error recognition for damage_policy::refuse.
+//   - H.264: not explode. References to absent pictures are errors to it, but normal after a key
+//     frame of an open group of pictures. It flags the frames that it conceals.
+//   - TIFF: not explode. Unknown tags are errors to it; `decoder` reads its messages instead.
 static int strict_recognition(AVCodecID codec) noexcept {
   constexpr int check = AV_EF_CRCCHECK | AV_EF_BITSTREAM;
   const bool takes_for_errors = codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_TIFF;
   return takes_for_errors ? check : check | AV_EF_EXPLODE;
 }
 
-// libavcodec takes these for granted, and ends the process otherwise.
+// libavcodec aborts the process if these do not hold.
 static void check_decodable(const AVCodecParameters& parameters, std::string_view doing) {
   if (parameters.codec_type != AVMEDIA_TYPE_VIDEO && parameters.codec_type != AVMEDIA_TYPE_AUDIO)
     throw error(errc::unsupported, doing, "only video and audio are decoded");
@@ -170,8 +172,8 @@ static av_codec_context new_context(const AVCodecParameters& parameters,
   context->thread_count = options.threads;
   context->pkt_timebase = time_base;
   context->max_pixels = options.max_pixels;
-  context->flags |= AV_CODEC_FLAG_UNALIGNED;  // a display rectangle begins where it is stated to
-  if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // they would print
+  context->flags |= AV_CODEC_FLAG_UNALIGNED;  // crop exactly, also to unaligned columns
+  if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // silences its threads
   if (options.damage == damage_policy::refuse)
     context->err_recognition = strict_recognition(parameters.codec_id);
   context->opaque = memory;
@@ -208,7 +210,7 @@ pooled_codec::~pooled_codec() {
   avcodec_flush_buffers(context_.get());
   if (memory_) memory_->leave();
   auto& idle = store::instance();
-  store::idle closed;  // behind the lock, for closing may wait for threads
+  store::idle closed;  // destroyed after the lock: closing may wait for threads
   const std::lock_guard lock(idle.mutex);
   if (idle.contexts.size() == store::capacity) {
     closed = std::move(idle.contexts.front());
