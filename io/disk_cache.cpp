@@ -96,7 +96,7 @@ void disk_cache::begin_epoch() const {
   if (state_->directory.use().begin_epoch(epoch)) evict_blocks(state_.get());
 }
 
-// The first who sees an epoch evicts what the last one did not use, and the others wait for it.
+// The first caller in an epoch evicts the blocks that the last epoch did not use; the others wait.
 static task<> begin_epoch_of_run(disk_cache::state& cache, const context& current) {
   constexpr detail::block_key no_block;
   while (!cache.has_begun(current.epoch)) {
@@ -113,13 +113,13 @@ static task<> begin_epoch_of_run(disk_cache::state& cache, const context& curren
   }
 }
 
-// Before the first key is made.
+// Must be called before the first key is made.
 static task<> query_identity(disk_cache::state& cache) {
   auto identity = co_await cache.of->identity();
   cache.set_store(identity);
 }
 
-// Asks the store whether an object is still the one that is cached, and forgets that if not.
+// Asks the store whether the cached object is still current, and drops it from the cache if not.
 static task<> query_once(disk_cache::state& cache, const std::string& url) {
   auto key = cache.key_of(url, 0);
   if (cache.is_in(cache.requested, key)) co_return;
@@ -134,8 +134,8 @@ static task<> query_once(disk_cache::state& cache, const std::string& url) {
   cache.add_to(cache.requested, key);
 }
 
-// The first block of an object, which says what the object is; nothing if the object is to be read
-// from the store.
+// Returns the first block of an object, which identifies its version. Empty if the object must be
+// read from the store.
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
   if (!cache.knows_store()) co_await query_identity(cache);
@@ -236,7 +236,7 @@ task<object_part> disk_cache::read_part(std::string url, std::uint64_t offset, s
   return read_cached_part(state_, std::move(url), offset, bytes, std::move(etag));
 }
 
-// Takes a chunk off the beginning of a buffer.
+// Removes a chunk from the front of a buffer, and returns it.
 static buffer take_chunk(buffer& rest, std::size_t most) {
   auto chunk = rest.slice(0, std::min(most, rest.size()));
   rest = rest.slice(chunk.size(), rest.size() - chunk.size());
@@ -297,7 +297,7 @@ std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
   auto upstream = find_store(prefix);
   if (!upstream)
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
-  // Two caches of one directory would wait for each other's locks.
+  // Two caches with the same directory would deadlock on each other's locks.
   if (auto* other = dynamic_cast<const disk_cache*>(upstream.get());
       other && is_same_directory(other->directory(), options.directory))
     throw error(

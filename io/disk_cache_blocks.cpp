@@ -29,15 +29,15 @@ static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
-// Whether a file could not be opened because of what it is, rather than for a passing reason, such
-// as descriptors that are used up: it may be a block that other processes read.
+// Whether a file can never be opened as a block. After a transient error, such as too many open
+// files, it must not be removed: other processes may read it.
 static bool is_no_file(const error& failure) noexcept {
   return failure.code() == errc::failed ||
          failure.code() == std::errc::too_many_symbolic_link_levels ||
          failure.code() == std::errc::no_such_device_or_address;
 }
 
-// The path of hits: the fewer coroutines and copies, the better.
+// The hot path of cache hits: it avoids coroutines and copies.
 task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64_t number) {
   auto name = cache.directory.name_of(key);
   auto directory = cache.directory.directory_of(key);
@@ -75,7 +75,7 @@ buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept {
   return found.file.slice(0, static_cast<std::size_t>(found.label->content_bytes));
 }
 
-// A block that is on the disk, and belongs to the entity if one is given.
+// Returns the block on the disk if it belongs to `entity`; null accepts any.
 static task<std::optional<object_part>> find_block(disk_cache::state& cache, block_key key,
                                                    std::uint64_t number,
                                                    const cached_entity* entity) {
@@ -108,8 +108,8 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_ke
   co_return labelled_file(std::make_shared<const file>(std::move(*opened)), *label);
 }
 
-// Waits until no other process fetches the block. One that does not get on is not waited for for
-// ever: it may be stopped by a debugger.
+// Waits until no other process fetches the block, for a limited time: the other process may be
+// stopped in a debugger.
 static task<> lock_block(disk_cache::state& cache, block_key key) {
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(20);
   constexpr std::chrono::nanoseconds longest_wait = std::chrono::minutes(1);
@@ -133,7 +133,7 @@ struct block_lock {
   block_key key;
 };
 
-// Whoever leads the flight of the first block, or has it locked, may be about to replace it.
+// Needs the flight and the lock of the first block: their owner may be replacing it.
 task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
   auto key = cache.key_of(entity.url(), 0);
   auto [flight, leads] = cache.flights.join(key);
@@ -152,7 +152,7 @@ task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
   if (is_it) co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
-// A store that gives another part than it is asked for would spoil what is cached.
+// Checks that the store returned the requested part: caching another one would corrupt the cache.
 static void require_part(const std::string& url, const object_part& got, std::uint64_t offset,
                          std::size_t bytes) {
   auto rest = got.object_bytes() - std::min(offset, got.object_bytes());
@@ -164,7 +164,7 @@ static void require_part(const std::string& url, const object_part& got, std::ui
                   std::to_string(expected) + " bytes from " + std::to_string(offset) + " on");
 }
 
-// The part; nothing if the object is not that entity any more.
+// Reads the part. Empty if the object is not that version any more.
 static task<std::optional<object_part>> part_of_entity(disk_cache::state& cache,
                                                        const cached_entity& entity,
                                                        std::uint64_t offset, std::size_t bytes) {
@@ -187,7 +187,7 @@ task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, s
   else
     got = co_await cache.of->read_part(url, offset, bytes, "");
   if (!got) {
-    // Where it is a part of the first block that is fetched, that one is not of the entity.
+    // While the first block itself is fetched, the one on the disk is not of this entity.
     if (offset >= cache.block_bytes) co_await forget_entity(cache, *entity);
     throw error(errc::changed, "read " + without_secrets(url),
                 "the object has changed since a part of it was cached");
@@ -210,7 +210,7 @@ static std::pair<cache_directory::outcome, std::uint32_t> write_block(cache_dire
   return {to->publish(label, content.bytes()), label.content_crc};
 }
 
-// Writes a block to the disk if it can be kept.
+// Writes a block to the disk if the cache has capacity.
 static task<block_flights::outcome> keep_block(disk_cache::state& cache, const std::string& url,
                                                std::uint64_t number, block_key key,
                                                const object_part& part) {
@@ -244,7 +244,7 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   co_return block_flights::outcome::not_kept;
 }
 
-// For all who want the block, in this process and in others.
+// Fetches a block on behalf of all waiters, in this process and in others.
 static task<object_part> fetch_for_waiters(disk_cache::state& cache, const std::string& url,
                                            std::uint64_t number, block_key key,
                                            const cached_entity* entity,

@@ -42,20 +42,20 @@ struct memory_cache::state {
 
   std::optional<object_part> find(const std::string& key);
   bool keep(const std::string& key, const object_part& whole);
-  bool has_room(std::uint64_t bytes);  // under the mutex; counts what has none
+  bool has_room(std::uint64_t bytes);  // with the mutex held; counts refused bytes
   void see_epoch(std::uint64_t of_run);
-  void begin_epoch();  // under the mutex
+  void begin_epoch();  // with the mutex held
 
   const std::shared_ptr<const store> of;
   const memory_cache_options options;
   object_flights flights;
-  std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
+  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch of runs that has not begun
 
-  std::mutex mutex;                                // guards what follows
+  std::mutex mutex;                                // guards the members below
   std::unordered_map<std::string, entry> entries;  // by URL without its signature
-  std::unordered_set<std::string> large;           // objects that are not kept
-  std::uint64_t epoch = 0;                         // by a count of its own
-  std::uint64_t refused_bytes = 0;                 // that had no room in it
+  std::unordered_set<std::string> large;           // objects that are too large to cache
+  std::uint64_t epoch = 0;                         // counted by the cache, independent of runs
+  std::uint64_t refused_bytes = 0;                 // that did not fit in this epoch
   cache_statistics counters;
 };
 
@@ -147,7 +147,7 @@ static bool is_recorded_as_large(memory_cache::state& cache, const std::string& 
   return is_large;
 }
 
-// The whole object; nothing if it is too long. `key`: what it is kept by, here and below.
+// Reads a whole object. Empty if it is too large. `key`: its key in the cache, here and below.
 static task<std::optional<object_part>> fetch_object(memory_cache::state& cache,
                                                      const std::string& url,
                                                      const std::string& key) {
@@ -175,7 +175,7 @@ static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache
   co_return found;
 }
 
-// An object from the memory or from the store; nothing if it is not to be kept.
+// Returns an object from the cache or from the store. Empty if it cannot be cached.
 static task<std::optional<object_part>> obtain_object(memory_cache::state& cache,
                                                       const std::string& url) {
   auto& current = co_await detail::this_context_reference();

@@ -26,7 +26,7 @@ tar_index::tar_index(std::uint64_t archive_bytes, std::string identity,
 
 namespace lade::detail {
 
-// Small reads that come close to each other, of which several are served by one.
+// Serves several small reads that are close to each other from one larger read.
 class header_window {
  public:
   explicit header_window(std::shared_ptr<const byte_reader> from)
@@ -35,7 +35,7 @@ class header_window {
   const std::string& name() const noexcept { return from_->name(); }
   std::uint64_t size() const noexcept { return size_; }
 
-  // Throws error(invalid_data) that names `what` if the archive ends before.
+  // Throws error(invalid_data) naming `part_name` if the archive ends before the end of the range.
   task<buffer> read(std::uint64_t offset, std::uint64_t bytes, std::string_view part_name) {
     require(offset, bytes, part_name);
     bool inside =
@@ -76,7 +76,8 @@ static task<> refuse_to_index_compressed(detail::header_window& archive) {
                 "it is compressed, so that its members are not reached by index");
 }
 
-// What stands at `offset`, which is then behind it. Fails as header_window::read does.
+// Reads the header or extension at `offset`, and advances `offset` past it. Throws the errors of
+// header_window::read.
 static task<tar_walk::step> index_step(detail::header_window& archive, tar_walk& walk,
                                        tar_walk::step step, std::uint64_t& offset,
                                        std::vector<tar_entry>& entries) {

@@ -1,4 +1,4 @@
-// How an index is kept:
+// The format of an index file:
 //
 //   "LADETAR1"  size of the archive  identity  number of entries  entries  checksum
 //

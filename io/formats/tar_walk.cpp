@@ -101,12 +101,12 @@ tar_walk::step tar_walk::add_header(std::string_view block) {
     return found == tar_parser::found::other ? step::skip : step::extension;
   } catch (const tar_fault& problem) {
     lost_extension_ = false;
-    if (state_ == state::lost && !problem.skip()) return step::header;  // no header, or of no use
+    if (state_ == state::lost && !problem.skip()) return step::header;  // not a usable header
     return fault(problem);
   }
 }
 
-// Behind damage, the name in a header may be only the beginning of that in a lost extension.
+// Whether `name` may be truncated: after damage, the extension with the full name may be lost.
 bool tar_walk::may_lack_its_name(std::string_view name) const {
   return lost_extension_ ||
          (state_ == state::lost && lost_blocks_ > 1 && looks_like_extension(behind_damage_, name));

@@ -12,7 +12,7 @@
 
 namespace lade::io {
 
-// Numbers of records, and the values of fields that are in an extra field of zip64.
+// Signatures of records, and the values of fields that refer to the zip64 extra field.
 static constexpr std::uint32_t zip_local_mark = 0x04034b50;
 static constexpr std::uint32_t zip_central_mark = 0x02014b50;
 static constexpr std::uint32_t zip_end_mark = 0x06054b50;
@@ -28,7 +28,7 @@ static constexpr std::uint16_t zip_descriptor_follows = 1 << 3;
   throw error(code, "read " + std::string(name), reason);
 }
 
-// The numbers of a record by their offsets, which must be in it.
+// Reads numbers of a record by their offsets. The offsets must be inside.
 struct zip_record {
   std::span<const std::byte> bytes;
 
@@ -46,7 +46,7 @@ struct zip_record {
   }
 };
 
-// Where the last record of the archive begins, whose comment ends with the file.
+// The position of the end record, whose comment ends at the end of the file.
 static std::size_t find_zip_end_record(std::span<const std::byte> tail, std::string_view name) {
   constexpr std::size_t record_bytes = 22;
   for (auto at = tail.size(); at >= record_bytes; --at) {
@@ -63,7 +63,7 @@ static bool agrees_with_zip64(T brief, std::uint64_t whole) noexcept {
   return brief == static_cast<T>(~T{0}) || brief == whole;
 }
 
-// Where the end record of zip64 begins, which is 56 bytes before its locator; none without one.
+// The position of the zip64 end record, 56 bytes before its locator; empty if there is no locator.
 static std::optional<std::size_t> find_zip64_record(std::span<const std::byte> tail,
                                                     std::size_t end_record, std::string_view name) {
   if (end_record < 20) return std::nullopt;
@@ -111,8 +111,8 @@ zip_end find_zip_end(std::span<const std::byte> tail, std::uint64_t size, std::s
   return end;
 }
 
-// Takes from the zip64 field among `extra` the numbers that do not fit into the header, in the
-// order of the format. Returns false if the extra fields are damaged.
+// Reads the values that do not fit into a header from the zip64 field in `extra`, in the order of
+// the format. Returns false if the extra fields are damaged.
 static bool take_zip64(std::span<const std::byte> extra,
                        std::span<std::uint64_t*> values) noexcept {
   while (extra.size() >= 4) {
@@ -129,7 +129,7 @@ static bool take_zip64(std::span<const std::byte> extra,
   return values.empty();
 }
 
-// The same for the sizes of a header and, in the directory, its offset.
+// The same for the sizes of a member and, in the directory, its offset.
 static bool widen_by_zip64(zip_member::numbers& values, bool with_offset,
                            std::span<const std::byte> extra) noexcept {
   std::uint64_t* wanted[3];
@@ -142,7 +142,7 @@ static bool widen_by_zip64(zip_member::numbers& values, bool with_offset,
 
 static constexpr std::size_t zip_central_bytes = 46;  // without name, extra fields and comment
 
-// The member that a directory goes on with, which is cut off behind it.
+// Reads the first member of a directory, and removes it from `directory`.
 static zip_member take_zip_member(std::span<const std::byte>& directory, const zip_end& end,
                                   std::string_view name) {
   auto refuse_here = [&](const std::string& reason) {
@@ -170,8 +170,8 @@ static zip_member take_zip_member(std::span<const std::byte>& directory, const z
   return zip_member(std::move(member), values);
 }
 
-// The bytes of a member that the directory tells: its header without extra fields, and its data.
-// Returns where they end; nothing if that is no offset.
+// The least offset at which a member can end: after its local header without extra fields, and its
+// data. Empty if that overflows.
 static std::optional<std::uint64_t> least_zip_end(const zip_member& member) noexcept {
   std::uint64_t end = 0;
   if (__builtin_add_overflow(member.values().header_offset, zip_local_bytes + member.name().size(),
@@ -181,7 +181,7 @@ static std::optional<std::uint64_t> least_zip_end(const zip_member& member) noex
   return end;
 }
 
-// Tells each member where the next one begins. Throws if one reaches beyond that.
+// Sets the end of each member to the start of the next one. Throws if a member is longer.
 static void bound_zip_members(std::vector<zip_member>& members, const zip_end& end,
                               std::string_view name) {
   std::vector<std::size_t> order(members.size());
@@ -217,7 +217,7 @@ std::vector<zip_member> parse_zip_directory(std::span<const std::byte> directory
 
 void require_readable(const zip_member& member, const zip_options& options, std::string_view name) {
   using enum zip_method;
-  constexpr std::uint64_t most_deflated = 1032;  // times: 258 bytes of 2 bits
+  constexpr std::uint64_t most_deflated = 1032;  // largest ratio: 258 bytes from 2 bits
   if (member.is_encrypted()) refuse_zip(name, "encryption is not supported", errc::unsupported);
   switch (member.method()) {
     case stored:
@@ -247,7 +247,7 @@ std::size_t zip_header_bytes(std::span<const std::byte> bytes, std::string_view 
   return zip_local_bytes + header.u16(26) + header.u16(28);
 }
 
-// Where sizes and checksum follow the data, the header may have zeros.
+// If sizes and checksum follow the data, the local header may hold zeros.
 void require_same_header(std::span<const std::byte> bytes, const zip_member& member,
                          std::string_view name) {
   zip_record header{bytes};
