@@ -35,8 +35,8 @@ static bool is_printed(int level) noexcept {
   return false;
 }
 
-// What the decoders of HEVC and H.264 say of a picture that is not there, some of it only to those
-// who debug. `format`: that of the message.
+// Whether a message of the HEVC or H.264 decoder reports a missing reference picture; some are
+// debug messages. `format`: the format string of the message.
 static bool reports_missing_reference(std::string_view format) noexcept {
   constexpr std::array<std::string_view, 3> begins{
       "Could not find ref with POC", "reference picture missing during reorder", "Frame num gap"};
@@ -58,7 +58,7 @@ static lost_packets lost_packets_of(void* source, va_list arguments) noexcept {
 
 static constexpr std::string_view of_lost_packets = "Continuity check failed for pid %d";
 
-// FFmpeg's callback, which must not throw.
+// FFmpeg's log callback; must not throw.
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
   auto* taker = av_messages::current;
   if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);

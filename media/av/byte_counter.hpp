@@ -17,7 +17,7 @@
 
 namespace lade::media {
 
-// Any thread, as the other reader, which must not be null.
+// Thread-safe if the source is. The source must not be null.
 class byte_counter final : public byte_reader {
  public:
   explicit byte_counter(std::shared_ptr<const byte_reader> file) noexcept

@@ -25,7 +25,7 @@ static void require_clip_option(bool condition, std::string_view reason, std::st
   if (!condition) throw error(errc::invalid_argument, doing, reason);
 }
 
-// Parts of rates are so small that no multiple of 65,536 overflows.
+// Bounds the numerator and denominator, so that multiples up to 65,536 do not overflow.
 static bool is_rate(const rational& fps) noexcept {
   constexpr std::int64_t largest = std::int64_t{1} << 40;
   return fps >= rational(1, 1000) && fps <= 1000 && fps.numerator() <= largest &&
@@ -52,8 +52,8 @@ static void check_sampling(const clip_sampling& sampling, std::string_view doing
   require(sampling.end != clip_end::shorten, "several clips cannot be shortened");
 }
 
-// How long a frame is shown, if the stream states that and its unit of time has to round it. A unit
-// that is as coarse as frames tells nothing of a rounded time.
+// The duration of a frame, if the stream states it and its time base cannot represent it exactly.
+// Empty if the time base is too coarse to recognize rounded times.
 static std::optional<rational> rounded_duration(const stream_info& stream) {
   constexpr std::int64_t fewest_units = 4;
   const auto rate = stream.frame_rate();
@@ -65,9 +65,9 @@ static std::optional<rational> rounded_duration(const stream_info& stream) {
   return duration;
 }
 
-// How long after one frame another begins: the difference of their times. Where these are rounded,
-// but agree to a unit of time with the frame rate that the stream states, frames are as far apart
-// as that rate says: all of a video with a constant rate, of others those whose distance is sought.
+// The distance in time of two frames: the difference of their timestamps, or, if these are rounded
+// but agree with the stated frame rate to one unit, the exact distance by that rate. The latter
+// holds for all frames of a video with a constant rate, and for some pairs of frames of others.
 class frame_distances {
  public:
   explicit frame_distances(const packet_index& index)
@@ -80,7 +80,7 @@ class frame_distances {
       is_constant_ = agrees(0, (index.size() - 1) * i / places);
   }
 
-  // Compares the distance with a time. The number of frames stands for the end of the video.
+  // Compares a distance with a time. `to`: the number of frames denotes the end of the video.
   std::strong_ordering compare(std::int64_t from, std::int64_t to, const rational& time) const {
     if (rounded_ && agrees(from, to)) {
       const auto order = compare_nearly(exact(from, to), time);
@@ -90,15 +90,16 @@ class frame_distances {
   }
 
  private:
-  // Matroska states the duration of a frame in nanoseconds, of which FFmpeg makes a short fraction.
-  // Times of usual rates, up to 120000/1001, are equal or at least 8 microseconds apart.
+  // Treats nearly equal times as equal: FFmpeg approximates Matroska's frame duration, which is in
+  // nanoseconds, by a fraction. Times at usual rates, up to 120000/1001, are equal or differ by at
+  // least 8 microseconds.
   static std::strong_ordering compare_nearly(const rational& a, const rational& b) {
     const rational step(1, 250'000);
     const auto steps = floor_units(a, step) - floor_units(b, step);
     return steps >= -1 && steps <= 1 ? std::strong_ordering::equal : steps <=> 0;
   }
 
-  // The end has a rounded duration, too.
+  // The duration of the last frame is rounded, too.
   bool agrees(std::int64_t from, std::int64_t to) const {
     const std::int64_t margin = to < index_.size() ? 1 : 2;
     const auto stated = units(from, to);
@@ -121,7 +122,7 @@ class frame_distances {
   bool is_constant_ = false;
 };
 
-// A clip's frames, if it starts at a given one.
+// The frames of a clip, by its first frame.
 class clip_frames {
  public:
   clip_frames(const packet_index& index, const clip_sampling& sampling)
@@ -148,7 +149,7 @@ class clip_frames {
     return numbers;
   }
 
-  // The last frame from which a clip does not reach beyond the end; 0 if there is none.
+  // The last start from which a clip fits into the video; 0 if there is none.
   std::int64_t last_start() const {
     const int spacing = sampling_.frames - 1;
     const auto last = index_.size() - 1;
@@ -162,7 +163,7 @@ class clip_frames {
     return number;
   }
 
-  // The frame that is shown at a time; the first one if that is later.
+  // The frame that is shown at a time; the first frame if the video starts later.
   std::int64_t start_at(const rational& time) const {
     if (time <= index_.time(0)) return 0;
     if (const auto number = index_.frame_at(time)) return *number;
@@ -176,7 +177,7 @@ class clip_frames {
     return index_.frame_at(rational(pts) * index_.stream().time_base());
   }
 
-  // Frame `i` of the clip: the one that is shown at its time; the number of frames behind the end.
+  // Frame `i` of the clip: the one shown at its time. After the end, the number of frames.
   std::int64_t at_time(std::int64_t start, int i) const {
     if (i == 0) return start;
     const auto time = rational(i) * step_;
@@ -188,7 +189,7 @@ class clip_frames {
     return number;
   }
 
-  // Adds what stands for the frames behind the end of the video.
+  // Appends the frames that replace those after the end of the video.
   void fill_up(std::vector<std::int64_t>& numbers) const {
     const auto inside = numbers.size();
     const auto all = static_cast<std::size_t>(sampling_.frames);
@@ -203,7 +204,7 @@ class clip_frames {
 
   const packet_index& index_;
   const clip_sampling& sampling_;
-  rational step_;  // between frames, in seconds
+  rational step_;  // time between frames of the clip, in seconds
   frame_distances distances_;
 };
 
@@ -255,7 +256,7 @@ std::vector<std::int64_t> sample_clip(const packet_index& of, const clip_samplin
 std::vector<std::int64_t> clip_from(const packet_index& of, const clip_sampling& how,
                                     std::int64_t first) {
   const clip_frames frames(of, how);
-  (void)of.pts(first);  // refuses a number that the video does not have
+  (void)of.pts(first);  // throws if the video has no such frame
   return frames.from(first);
 }
 
@@ -277,7 +278,7 @@ static tensor_spec clip_spec(const clip_options& options, std::int64_t frames) {
   return {options.type, clips == 1 ? one : one.prepend(clips)};
 }
 
-// The part of a clip that is frame `t`: [h, w, c] or [c, h, w].
+// The part of the clip's tensor for frame `t`: [h, w, c] or [c, h, w].
 static tensor frame_slot(const tensor& clip, clip_layout layout, std::int64_t t) {
   if (layout != clip_layout::cthw) return clip[t];
   const auto& shape = clip.shape();
@@ -316,7 +317,7 @@ static void require_clip_slot(const clip_options& options, const tensor_spec& sp
   require_slot_of(spec, slot, doing);
 }
 
-// Where in the clips a frame is, counted over all of them. In order of the frames.
+// A slot of the clips, counted over all of them, and its frame. Ordered by frame.
 struct clip_slot {
   std::int64_t frame = 0;
   std::int64_t slot = 0;
@@ -380,7 +381,7 @@ video_options decode_clip::opening() const {
           .index_directory = options_.index_directory};
 }
 
-// The time that a field of a sample has.
+// Reads a time from a field of a sample.
 static rational start_in_field(const sample& in, std::string_view name) {
   constexpr double most = 0x1p33;
   const double start = in.field(name).number();
@@ -438,7 +439,7 @@ void decode_clip::write_clip(const video& from, std::span<const std::int64_t> nu
   damaged_->fetch_add(from.damaged() + counted.damaged, std::memory_order_relaxed);
 }
 
-// Whether the file begins as an MP4 file does (ISO/IEC 14496-12, 4.3).
+// Whether the file starts with the box of MP4 files, ftyp (ISO/IEC 14496-12, 4.3).
 static bool begins_with_file_type(const buffer& file) noexcept {
   return file.size() >= 8 && file.text().substr(4, 4) == "ftyp";
 }
@@ -456,7 +457,7 @@ std::size_t decode_clip::memory_needed(const sample& in) const {
   return spec_.bytes() + memory_to_write(in);
 }
 
-// The copy of the decoder is the coroutine's.
+// The coroutine owns the copy of the decoder.
 task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                     random draw) {
   if (!decode.options_.start_field.empty())

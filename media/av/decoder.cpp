@@ -15,10 +15,9 @@
 
 namespace lade::media {
 
-// Whether FFmpeg leaves out exactly the pictures that no other picture needs. With temporal
-// sub-layers, pictures that HEVC calls non-reference may be needed by those of a higher sub-layer
-// (ITU-T H.265, 7.4.2.2); the third byte from the end of hvcC's header has their number (ISO/IEC
-// 14496-15, 8.3.3.1).
+// Whether FFmpeg skips exactly the pictures to which no other refers. In HEVC with temporal
+// sub-layers, pictures of a higher sub-layer may refer to a "non-reference" picture (ITU-T H.265,
+// 7.4.2.2). hvcC states the number of sub-layers (ISO/IEC 14496-15, 8.3.3.1).
 static bool can_skip_unreferenced(const AVCodecParameters& parameters) noexcept {
   switch (parameters.codec_id) {
     case AV_CODEC_ID_H264:
@@ -34,7 +33,7 @@ static bool can_skip_unreferenced(const AVCodecParameters& parameters) noexcept 
   }
 }
 
-// To a microsecond, without needless zeros.
+// A time in seconds with up to six decimals, without trailing zeros.
 static std::string seconds_text(const rational& time) {
   auto text = std::to_string(time.to_double());
   text.erase(text.find_last_not_of('0') + 1);
@@ -42,17 +41,18 @@ static std::string seconds_text(const rational& time) {
   return text;
 }
 
-// Whether a packet brings parameters of its own, as those of joined Ogg files do. Of Vorbis, the
-// lowest bit says that a packet is a header (Vorbis I, 4.2.1 and 4.3.1).
+// Whether a packet has new parameters, as in joined Ogg files. In Vorbis, the lowest bit marks a
+// header (Vorbis I, 4.2.1 and 4.3.1).
 static bool changes_parameters(AVCodecID codec, const AVPacket& packet) noexcept {
   if (codec == AV_CODEC_ID_VORBIS && packet.size > 0 && (packet.data[0] & 1) != 0) return true;
   return av_packet_get_side_data(&packet, AV_PKT_DATA_NEW_EXTRADATA, nullptr) != nullptr ||
          av_packet_get_side_data(&packet, AV_PKT_DATA_PARAM_CHANGE, nullptr) != nullptr;
 }
 
-// FFmpeg's decoder of MPEG-4 Part 2 with several threads ends the process at the first damaged
-// picture that it is to refuse: its thread drops the picture, and reports that there is one. What
-// that of TIFF says of damage must be said on this thread.
+// Restricts two decoders of FFmpeg to one thread:
+//   - MPEG-4 Part 2: with several threads, it aborts the process at the first damaged picture that
+//     it must refuse. A thread drops the picture, but reports one.
+//   - TIFF: its messages on damage are captured on the calling thread only.
 static decode_options survivable(const stream_info& stream, decode_options options) {
   check_decode_options(options, "decode " + stream.name());
   const bool refuses = options.damage == damage_policy::refuse;
@@ -61,8 +61,7 @@ static decode_options survivable(const stream_info& stream, decode_options optio
   return options;
 }
 
-// Whether FFmpeg's decoder of TIFF has said that a picture is damaged. Tags that it does not know
-// are no damage.
+// Whether FFmpeg's TIFF decoder has reported damage. Unknown tags are not damage.
 static bool reports_damaged_tiff(const av_messages& messages) noexcept {
   const auto tells = [](std::string_view text) {
     return !text.empty() && !text.starts_with("Unknown or unsupported tag");
@@ -70,7 +69,7 @@ static bool reports_damaged_tiff(const av_messages& messages) noexcept {
   return tells(messages.first_error()) || tells(messages.last_error());
 }
 
-// Options as text may ask for the same.
+// Options in text form may ask for the same combination.
 static void require_survivable(const AVCodecContext& codec, const std::string& doing) {
   const bool threaded = (codec.active_thread_type & FF_THREAD_FRAME) != 0;
   const bool refuses = (codec.err_recognition & AV_EF_EXPLODE) != 0;
@@ -95,7 +94,7 @@ class decoder::state {
   state& operator=(const state&) = delete;
   ~state() { codec->skip_frame = stated_skip; }
 
-  // Counts damage at the time of the last packet, or throws.
+  // Counts damage, or throws, by the policy. The text has the time of the last packet.
   void report(std::error_code code, std::string_view reason) {
     codec.discard();
     if (damage == damage_policy::refuse) throw error(code, doing(), reason);
@@ -111,8 +110,8 @@ class decoder::state {
       begins_anew = begins_with_idr(parameters, sent.data());
   }
 
-  // Where decoding of H.264 starts at a key frame of an open group of pictures, those behind it may
-  // list pictures before it, whether they use them or not.
+  // After a key frame of an open group of pictures of H.264, pictures may list references before
+  // it, whether they use them or not.
   void suspect_last(const av_messages& messages) {
     if (stream.parameters().codec_id == AV_CODEC_ID_TIFF && reports_damaged_tiff(messages))
       report(errc::invalid_data, messages.last_error());
@@ -151,10 +150,10 @@ class decoder::state {
   bool finished = false;
   std::int64_t last_pts = AV_NOPTS_VALUE;
   bool last_is_key = false;
-  bool begins_anew = false;         // an IDR picture has come: no picture refers to one before it
-  std::set<std::int64_t> suspects;  // times of packets whose pictures refer to missing ones
+  bool begins_anew = false;         // an IDR picture was sent: no later one refers before it
+  std::set<std::int64_t> suspects;  // times of packets with missing reference pictures
   std::uint64_t damaged = 0;
-  av_frame next;  // that is received into; kept while there is none
+  av_frame next;  // the frame to receive into; reused if there was none
   pooled_codec codec;
   AVDiscard stated_skip;  // by the decoder's options
 };

@@ -36,7 +36,7 @@ int format_reader::check(int result, std::string_view operation, const av_messag
   if (!refused_.empty())
     throw error(errc::unsupported, doing(operation), "the file refers to another one: " + refused_);
   if (result >= 0) return result;
-  // FFmpeg takes an interrupted read for the end of the file, or for damage.
+  // FFmpeg treats an interrupted read as the end of the file, or as damage.
   if (stop_.stop_requested()) throw error(errc::stopped, doing(operation));
   return check_av(result, doing(operation), messages);
 }
@@ -106,7 +106,7 @@ void format_reader::make_io() {
   throw std::bad_alloc();
 }
 
-// Playlists, manifests, and what is no file but a device or a session.
+// Playlists, manifests, devices and network sessions.
 static bool refers_to_other_files(const AVInputFormat& format) noexcept {
   constexpr std::array<std::string_view, 10> refused{
       "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "vobsub", "webm_dash_manifest"};
@@ -126,7 +126,7 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
 
 static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 
-// Before FFmpeg does, which allocates whatever they state.
+// Reads the tables before FFmpeg does, which allocates as many entries as they state.
 void format_reader::read_tables() {
   tables_ = read_movie_tables(find_movie(*input_, held_), input_->size(), doing("open"));
   if (tables_.has_fragments || input_->is_in_memory())
@@ -140,7 +140,7 @@ format_reader::unopened_context format_reader::make_context(const AVInputFormat&
   context->io_open = refuse_open;
   context->interrupt_callback = {interrupted, this};
   context->protocol_whitelist = check_av(av_strdup(""));
-  // Otherwise FFmpeg looks for S/PDIF in samples, which takes longer than reading them.
+  // Without this, FFmpeg searches the samples for S/PDIF, which takes longer than reading them.
   if (std::string_view(format.name) == "wav") context->max_probe_packets = 0;
   return context;
 }
@@ -148,7 +148,7 @@ format_reader::unopened_context format_reader::make_context(const AVInputFormat&
 void format_reader::open() {
   const av_messages messages;
   const auto* format = find_format(format_, doing("open"));
-  // Newer releases detect playlists of HLS only by this ending as well. No other format has it.
+  // Newer releases detect HLS playlists only with this extension. No other format has it.
   if (format == nullptr)
     check(av_probe_input_buffer2(io_.get(), &format, ".m3u8", nullptr, 0, 0),
           "detect the format of", messages);
@@ -163,7 +163,7 @@ void format_reader::open() {
   auto made = make_context(*format);
   auto* context = made.release();
   auto* left = parsed.release();
-  // So that FFmpeg asks for the files to which tracks refer, and they are refused by their names.
+  // Makes FFmpeg open the files to which tracks refer, so that they are refused by name.
   if (format->name == mov) av_dict_set(&left, "enable_drefs", "1", AV_DICT_DONT_OVERWRITE);
   const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails
   context_.reset(context);
@@ -185,8 +185,8 @@ bool format_reader::states_decoding_times() const noexcept {
   return name != matroska && name != "nut";
 }
 
-// AVI states them, too, but not how many pictures its streams reorder, without which FFmpeg makes
-// up wrong times.
+// AVI is not listed: it does not state how many pictures its streams reorder, without which FFmpeg
+// computes wrong times.
 bool format_reader::states_parameters() const noexcept {
   constexpr std::array<std::string_view, 5> known{mov, matroska, "wav", "flac", "ogg"};
   if (std::find(known.begin(), known.end(), context_->iformat->name) == known.end()) return false;
@@ -246,7 +246,7 @@ void format_reader::report_missing(const std::string& feature) {
   ++damaged_;
 }
 
-// An input that ends before its size says so for each read there: counted once.
+// A truncated input fails each read at its end; the damage is counted once.
 void format_reader::check_input_end() {
   if (position_ >= input_->size() || input_ended_early_) return;
   report_missing("its reader ends after " + std::to_string(position_) + " of " +
@@ -260,8 +260,8 @@ void format_reader::check_file_end() {
   report_missing(missing.empty() ? missing_samples() : missing);
 }
 
-// The last box of an MP4 file may extend to the end of the file, wherever that is. Its tables state
-// where samples are. What fragments list is not known before they are read.
+// The reason if samples are missing at the end of an MP4 file; else empty. The last box may extend
+// to the end of the file, so only the tables tell. Samples of fragments are unknown until read.
 std::string format_reader::missing_samples() const {
   if (!is_mov() || tables_.has_fragments) return {};
   std::uint64_t end = 0;
@@ -328,12 +328,14 @@ bool format_reader::is_end(int result) {
   return true;
 }
 
-// Containers list the bytes of packets, so that a small file could name the same bytes again and
-// again. Tracks of Matroska may be compressed, and packets as small as a byte are rare.
+// Limits packets relative to the size of the file: the index of a malicious file could list the
+// same bytes many times. The limit allows for compressed tracks of Matroska. One-byte packets are
+// rare.
 void format_reader::count(const AVPacket& next) {
   const auto file_bytes = input_->size();
   packet_bytes_ += static_cast<std::uint64_t>(next.size);
-  // Of MP4, a table lists the packets. Others have each of them, of silence in a few bytes.
+  // A table of MP4 takes 8 bytes per packet. Other formats store each packet: silence takes few
+  // bytes.
   const auto most = file_bytes / (is_mov() ? 8 : 1);
   const bool many = ++packet_count_ > (1 << 16) && packet_count_ - (1 << 16) > most;
   constexpr std::uint64_t compressed = 16 << 20;
@@ -345,7 +347,8 @@ void format_reader::count(const AVPacket& next) {
                     std::to_string(file_bytes));
 }
 
-// FFmpeg reads samples of CAF by the same number, and flags a packet that has fewer of them.
+// Whether a short packet is the regular end of the file: FFmpeg reads CAF by a fixed number of
+// samples, and flags a packet with fewer.
 bool format_reader::ends_file(const AVPacket& last) {
   if (format() != "caf" || last.pos < 0 || last.size <= 0) return false;
   const auto end = static_cast<std::uint64_t>(last.pos) + static_cast<std::uint64_t>(last.size);
@@ -380,14 +383,14 @@ av_packet format_reader::read() {
   }
 }
 
-// Programs and transport streams are made to be joined, and so are Ogg files (ISO/IEC 13818-1,
-// 2.4.3.5; RFC 3533, 4).
+// Whether files of the format may be joined: program and transport streams (ISO/IEC 13818-1,
+// 2.4.3.5), and Ogg (RFC 3533, 4).
 bool format_reader::may_step_back() {
   if (trusts_times_ || (context_->iformat->flags & AVFMT_TS_DISCONT) == 0) return false;
   return std::string_view(context_->iformat->name) != "ogg" || is_chained_ogg(*input_);
 }
 
-// Damage is passed over here: it is for those who read the packets.
+// Ignores damage, which is reported when the packets are read.
 void format_reader::find_steps_back() {
   rewind();
   select({});
@@ -419,7 +422,7 @@ const std::optional<step_back>& format_reader::find_step_back(int stream) {
   return steps_back_[static_cast<std::size_t>(stream)];
 }
 
-// Times of broken writers waver by a little.
+// Some writers produce times that go back slightly within one part.
 bool format_reader::begins_part(int stream, const step_back& at) const {
   const auto seconds = at.length() * this->stream(stream).time_base().to_double();
   return seconds > most_wavering.to_double();

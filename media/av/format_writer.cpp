@@ -34,7 +34,7 @@ int format_writer::check(int result, std::string_view operation, const av_messag
   return check_av(result, doing(operation), messages);
 }
 
-// Makes a call that leaves nothing to go on with if it throws.
+// Makes a call after whose failure the file cannot be continued.
 template <class Call>
 void format_writer::or_fail(Call call) try {
   call();
@@ -43,7 +43,7 @@ void format_writer::or_fail(Call call) try {
   throw;
 }
 
-// Formats of several files, and those of devices and the network.
+// Formats of several files, of devices and of the network.
 static bool writes_other_files(const AVOutputFormat& format) noexcept {
   constexpr std::array<std::string_view, 9> refused{
       "hls",        "dash",      "segment", "tee", "fifo", "hds", "smoothstreaming",
@@ -115,7 +115,7 @@ format_writer::track& format_writer::track_of(int stream) {
               "it has " + std::to_string(tracks_.size()));
 }
 
-// The box of VP8 and VP9 states their pixel format.
+// MP4's box of VP8 and VP9 needs their pixel format.
 static void check_pixel_format(const AVOutputFormat& format, const stream_info& stream,
                                std::string_view doing) {
   const auto& parameters = stream.parameters();
@@ -227,7 +227,7 @@ void format_writer::state_orientation(int stream) {
   check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
 }
 
-// Whether the headers of a stream are such as its packets can begin with: behind start codes.
+// Whether the headers of a stream have start codes, so that packets can begin with them.
 static bool has_start_codes(const AVCodecParameters& parameters) noexcept {
   constexpr std::array<AVCodecID, 8> codecs{
       AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_H264,
@@ -239,8 +239,8 @@ static bool has_start_codes(const AVCodecParameters& parameters) noexcept {
           std::equal(code.begin(), code.end(), parameters.extradata));
 }
 
-// Encoders leave headers out of packets, for containers that have them once for all. In others,
-// such as MPEG-TS, they are needed at key frames.
+// Containers such as MP4 store the headers of a stream once. Others, such as MPEG-TS, need them
+// before each key frame: a filter inserts them.
 void format_writer::filter_headers(int stream) {
   auto& output = track_of(stream);
   const auto& parameters = output.source.parameters();
@@ -263,7 +263,8 @@ std::string format_writer::codecs() const {
   return names;
 }
 
-// FFmpeg's muxers say so of some streams when they begin the file, of others at a packet.
+// Throws if FFmpeg's muxer has logged that the file cannot be read back. It does so at the start of
+// the file, or at a packet.
 void format_writer::refuse_unreadable(const av_messages& messages) const {
   const auto fault = says_unreadable(messages);
   if (!fault.empty())
@@ -272,7 +273,7 @@ void format_writer::refuse_unreadable(const av_messages& messages) const {
                     std::string(fault));
 }
 
-// What FFmpeg's muxer refuses before the first packet are streams that it does not hold.
+// If FFmpeg's muxer fails before the first packet, it does not support one of the streams.
 void format_writer::begin_file() {
   av_messages messages;
   messages.keep_warnings();
@@ -300,7 +301,7 @@ void format_writer::begin() {
   stage_ = stage::writing;
 }
 
-// Timestamps that FFmpeg would refuse without saying why.
+// Checks timestamps that FFmpeg would refuse without a message. Returns the fault, or null.
 static const char* fault_of_times(const AVPacket& next, std::optional<std::int64_t> last,
                                   int flags) noexcept {
   if ((flags & AVFMT_NOTIMESTAMPS) != 0) return nullptr;
@@ -361,7 +362,7 @@ void format_writer::write_timed(int stream, bool last) {
   while (auto next = times.take(last)) write_rescaled(stream, *next);
 }
 
-// Frames that an edit list cuts off would be shown without one.
+// Refuses frames that an edit list of the source hides: without it, they would be shown.
 static void check_discarded(const AVOutputFormat& format, const stream_info& stream,
                             const packet& next, std::string_view doing) {
   if (next.is_discarded() && stream.kind() == stream_kind::video && !is_of_mov_family(format))
@@ -370,8 +371,8 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
                     stream.name());
 }
 
-// The last packet of FLAC's encoder has side data only, which these containers have no place for.
-// They would have a frame without bytes.
+// Whether to drop the last packet of FLAC's encoder: it has only side data. These containers would
+// store it as an empty frame.
 static bool is_excluded(const AVOutputFormat& format, const packet& next) noexcept {
   const std::string_view name = format.name;
   return next.data().empty() && (name == "avi" || name == "nut");

@@ -13,7 +13,7 @@
 namespace lade::media {
 
 void held_bytes::read(byte_input& from, std::uint64_t offset, std::uint64_t bytes) {
-  constexpr std::uint64_t step = 16 << 20;  // a box may state more than there is
+  constexpr std::uint64_t step = 16 << 20;  // a box may state a larger size than the file has
   if (at(offset).size() >= bytes) return;
   const auto held = at(offset);
   part made{.offset = offset, .bytes = {held.begin(), held.end()}};
@@ -47,13 +47,13 @@ static std::string_view box_type(std::span<const std::byte> box) noexcept {
   return {reinterpret_cast<const char*>(box.data() + 4), 4};
 }
 
-// The boxes of a file, one behind the other. Of a reader, 32 KiB are read at once.
+// Iterates over the boxes of a file. Reads 32 KiB at once through a reader.
 class file_boxes {
  public:
   file_boxes(byte_input& file, std::span<const std::byte> start)
       : file_(file), cached_(start.begin(), start.end()) {}
 
-  // Goes to the next box; false if there is none.
+  // Advances to the next box. Returns false if there is none.
   bool next() {
     const auto left = file_.size() - at_;
     if (left <= box_.bytes) return false;
@@ -66,18 +66,18 @@ class file_boxes {
   }
 
   std::string_view type() {
-    const auto start = start_of_box();  // shorter if the file has been cut meanwhile
+    const auto start = start_of_box();  // shorter if the file was truncated meanwhile
     return start.size() < 8 ? std::string_view() : box_type(start);
   }
 
-  // All bytes of the box. Those that were read to find it are not read again.
+  // Returns all bytes of the box. Bytes that were read to find it are not read again.
   std::span<const std::byte> read(held_bytes& into) {
     into.add(cached_offset_, cached_);
     into.read(file_, at_, box_.bytes);
     return into.at(at_);
   }
 
-  // Of a box that begins with `bytes`.
+  // The content of a box whose bytes start with `bytes`.
   std::span<const std::byte> content(std::span<const std::byte> bytes) const {
     return bytes.first(std::min<std::size_t>(bytes.size(), box_.bytes))
         .subspan(std::min<std::size_t>(bytes.size(), box_.header_bytes));
@@ -98,10 +98,10 @@ class file_boxes {
   }
 
   byte_input& file_;
-  std::vector<std::byte> cached_;  // bytes of the file from known_at_ on
+  std::vector<std::byte> cached_;  // bytes of the file from cached_offset_ on
   std::uint64_t cached_offset_ = 0;
   std::uint64_t at_ = 0;
-  box_start box_;  // the one at at_; of no bytes before the first call
+  box_start box_;  // the box at at_; has no bytes before the first call
 };
 
 std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
@@ -110,7 +110,7 @@ std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
   return {};
 }
 
-// Numbers of a box; 0 behind its end.
+// Reads a number of a box; 0 after its end.
 static std::uint32_t number_at(std::span<const std::byte> content, std::size_t at) noexcept {
   if (content.size() < 4 || at > content.size() - 4) return 0;
   std::uint32_t value = 0;
@@ -212,12 +212,12 @@ static std::size_t edit_bytes(const movie_track& track) noexcept {
   return is_version_1(track.edits) ? 20 : 12;
 }
 
-// By the length of the box, as FFmpeg counts them.
+// Counts edits by the size of the box, as FFmpeg does.
 static std::size_t count_edits(const movie_track& track) noexcept {
   return track.edits.size() < 8 ? 0 : (track.edits.size() - 8) / edit_bytes(track);
 }
 
-// Those that show nothing (empty edits) have the time -1 (ISO/IEC 14496-12, 8.6.6).
+// The edits that show media. Empty edits have the time -1 (ISO/IEC 14496-12, 8.6.6).
 static std::vector<movie_edit> edits_with_media(const movie_track& track) {
   std::vector<movie_edit> edits;
   const auto count = count_edits(track);
@@ -238,8 +238,8 @@ static std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) noexcept {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
-// FFmpeg makes packets of sound whose samples last one unit of parts of chunks, each of 160 samples
-// or more.
+// For sound whose samples last one unit, FFmpeg creates packets of parts of chunks, each with 160
+// samples or more.
 static std::uint64_t count_sound_entries(const movie_track& track) noexcept {
   constexpr std::uint64_t least = 160;
   const auto& table = track.chunk_samples;
@@ -254,8 +254,8 @@ static std::uint64_t count_sound_entries(const movie_track& track) noexcept {
   return total;
 }
 
-// Which samples FFmpeg copies for an edit: from the key frame before it on, to the second one
-// behind it.
+// The samples that FFmpeg copies for an edit: from the key frame before it up to the second one
+// after it.
 class edit_ranges {
  public:
   edit_ranges(const movie_track& track, std::uint32_t movie_scale)
@@ -317,7 +317,7 @@ class edit_ranges {
   double largest_offset_ = 0;
 };
 
-// How many entries FFmpeg's index of the track has.
+// The number of entries that FFmpeg's index of the track will have.
 static std::uint64_t count_entries(const movie_track& track, const std::vector<movie_edit>& edits,
                                    std::uint32_t movie_scale) {
   const bool of_units = track.durations.size() == 1 && track.durations.at(0, 1) == 1;

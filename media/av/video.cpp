@@ -30,7 +30,7 @@ namespace lade::media {
 struct video::state {
   std::string name;
   scanned_video scanned;
-  buffer file;                               // empty if it is read by ranges
+  buffer file;                               // empty if the file is read by ranges
   std::shared_ptr<const byte_counter> from;  // null if it was opened in memory
   std::map<std::size_t, buffer> fetched;     // packets by number
 
@@ -55,7 +55,7 @@ buffer video::state::bytes_of(std::size_t i) const {
   return file.slice(static_cast<std::size_t>(entry.position), entry.size);
 }
 
-// Decoders read behind the bytes of a packet, so that it needs a copy.
+// Copies the packet: decoders read past its end.
 packet video::state::packet_at(std::size_t i) const {
   if (!scanned.packets.empty()) return scanned.packets[i];
   const auto& entry = scanned.index.packets()[i];
@@ -150,8 +150,8 @@ task<video> video::open_with(std::shared_ptr<const byte_counter> from, packet_in
       state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
 }
 
-// How many packets behind a range a decoder may need before it returns the last frames: none if it
-// starts at a key frame behind which no picture is shown before it.
+// How many packets after a range a decoder may need to return the last frames of the range. None if
+// no picture after its key frame is shown before it.
 static std::size_t packets_after(std::span<const indexed_packet> entries,
                                  const packet_range& range) {
   constexpr std::size_t most_reordered = 16;  // ITU-T H.264, A.3.1
@@ -165,7 +165,7 @@ static std::size_t packets_after(std::span<const indexed_packet> entries,
   return is_open ? std::min(most_reordered, entries.size() - range.last) : 0;
 }
 
-// The numbers of the packets that these frames need.
+// The numbers of the packets from which these frames are decoded.
 static std::vector<std::size_t> packets_of(const packet_index& index,
                                            std::span<const std::int64_t> frames) {
   std::vector<std::size_t> numbers;
@@ -182,7 +182,7 @@ static std::vector<std::size_t> key_packets_of(const packet_index& index) {
   return numbers;
 }
 
-// Reads those packets that are not there.
+// Reads the packets that have not been fetched.
 template <class State>
 static task<> fetch_packets(std::shared_ptr<State> into, std::vector<std::size_t> numbers) {
   std::erase_if(numbers, [&](std::size_t i) { return into->fetched.contains(i); });
@@ -198,7 +198,7 @@ static task<> fetch_packets(std::shared_ptr<State> into, std::vector<std::size_t
     into->fetched[numbers[i]] = std::move(contents[i]);
 }
 
-// Whether decoding can start where it does for these frames.
+// Whether decoding can start at the key frames that these frames need.
 static bool starts_well(const packet_index& index, std::span<const std::int64_t> frames,
                         const packet_bytes& bytes_of) {
   const auto ranges = index.ranges(frames);
@@ -207,8 +207,8 @@ static bool starts_well(const packet_index& index, std::span<const std::int64_t>
   });
 }
 
-// The headers of MP4 do not tell whether decoding can start at a key frame. If it cannot at one
-// that is needed, all of them are read, and the index has only the others.
+// The headers of MP4 do not state whether decoding can start at a key frame. If it cannot at one
+// that is needed, all key frames are read, and those are removed from the index.
 task<video> video::fetch(std::vector<std::int64_t> numbers) const {
   const auto kept = state_;
   if (!kept->by_ranges()) co_return video(kept);
@@ -237,7 +237,7 @@ std::uint64_t video::bytes_read() const noexcept {
   return state_->from ? state_->from->bytes_read() : 0;
 }
 
-// Decodes one range of packets and passes on the frames that are wanted of it.
+// Decodes one range of packets, and delivers the selected frames.
 class range_decoder {
  public:
   using use_frame = std::function<void(std::int64_t number, const frame& decoded)>;
@@ -246,9 +246,9 @@ class range_decoder {
                 const use_frame& use, selection_statistics& counted, const std::stop_token& stop)
       : index_(index), by_(by), range_(range), use_(use), counted_(counted), stop_(stop) {}
 
-  // Returns false if the decoder keeps back a wanted frame until it gets more packets. FFmpeg's
-  // H.264 decoder does so behind a key frame that is no IDR picture. `to_end`: passes on packets
-  // behind the range until all frames have come.
+  // Returns false if the decoder needs more packets for a selected frame. FFmpeg's H.264 decoder
+  // may, after a key frame that is not an IDR picture. `to_end`: sends packets after the range
+  // until all frames are decoded.
   template <class HasPacket, class PacketAt>
   bool run(const HasPacket& has_packet, const PacketAt& packet_at, bool to_end) {
     ++counted_.ranges;
@@ -269,7 +269,7 @@ class range_decoder {
     return is_done();
   }
 
-  // Options of the decoder that leave out frames would number the others anew.
+  // Throws: decoder options that skip frames would change the numbers of the others.
   [[noreturn]] void refuse_other(std::int64_t number) const {
     throw error(errc::invalid_data,
                 "decode frame " + std::to_string(number) + " of " + index_.stream().name(),
@@ -287,7 +287,7 @@ class range_decoder {
  private:
   bool is_done() const noexcept { return next_ == range_.frames.size(); }
 
-  // Pictures that are shown before the range's key frame may need packets before it.
+  // Whether a picture is shown before the range's key frame: it may refer to earlier packets.
   bool is_unneeded(std::size_t i) const {
     const auto packets = index_.packets();
     return !index_.is_sequential() && range_.first > 0 &&

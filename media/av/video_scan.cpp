@@ -77,7 +77,7 @@ static bool has_side_data(const AVPacket& packet,
   });
 }
 
-// Whether the packets behind this one need it: a palette, new parameters.
+// Whether later packets depend on the side data of this one: a palette, or new parameters.
 static bool changes_decoder(const AVPacket& packet) noexcept {
   constexpr std::array types{AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE,
                              AV_PKT_DATA_PARAM_CHANGE};
@@ -90,14 +90,14 @@ static bool has_more_than_bytes(const AVPacket& packet) noexcept {
   return changes_decoder(packet) || has_side_data(packet, types);
 }
 
-// Whether the file has the bytes of the packet as the decoder wants them.
+// Whether the file stores the bytes of the packet as the decoder needs them.
 static bool is_stored(const AVPacket& packet, std::uint64_t file_bytes) noexcept {
   if (has_more_than_bytes(packet)) return false;
   const auto end = static_cast<std::uint64_t>(packet.pos) + static_cast<std::uint64_t>(packet.size);
   return packet.pos >= 0 && end <= file_bytes;
 }
 
-// Whether the demuxer has a key by which it decrypts packets: the file does not have their bytes.
+// Whether the demuxer decrypts packets: then the file does not store their bytes.
 static bool decrypts(const demux_options& options) noexcept {
   return options.options.find("decryption_key") != std::string_view::npos;
 }
@@ -129,8 +129,8 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
-// How long a frame is shown that states neither its time nor its duration, in units of the stream's
-// time base: as its mean frame rate says, or else one unit.
+// The duration of a frame without a time and a duration, in units of the stream's time base: that
+// of the mean frame rate, or else one unit.
 static std::int64_t usual_duration(const stream_info& stream) {
   const auto rate = stream.frame_rate();
   if (!rate || *rate <= 0) return 1;
@@ -181,8 +181,8 @@ static std::vector<packet> read_to_end(format_reader& from, int stream, packet_c
   return all;
 }
 
-// Where the bytes of a packet are in a file. FFmpeg tells where the header in front of them begins,
-// of a block of Matroska or a chunk of AVI. Empty if they are not there in one piece.
+// The offset of the bytes of a packet in a file. FFmpeg reports that of the header before them, of
+// a block of Matroska or a chunk of AVI. Empty if they are not contiguous.
 static std::optional<std::uint64_t> find_bytes(const buffer& file,
                                                const AVPacket& packet) noexcept {
   constexpr std::uint64_t longest_header = 32;
@@ -220,7 +220,7 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
     entries.push_back(index_entry(each.get(), stream.parameters(), true));
   const bool changes = std::any_of(all.begin(), all.end(),
                                    [](const packet& each) { return changes_decoder(each.get()); });
-  // Of a damaged file, some packets may have no frame.
+  // In a damaged file, some packets may have no frame.
   if (damaged == 0 && !changes && packets_tell_frames(stream, entries) &&
       (!may_have_times_of_decoding(stream, entries) || shows_packets_in_order(stream, all))) {
     const bool found = find_positions(file, all, entries);
