@@ -8,7 +8,7 @@ namespace lade::cuda {
 
 static std::string loader_message() {
   const char* message = dlerror();
-  return message ? message : "the loader does not say why";
+  return message ? message : "the loader reports no reason";
 }
 
 loaded_library::loaded_library(std::string_view library, std::initializer_list<const char*> files)

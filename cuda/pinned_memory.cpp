@@ -92,7 +92,7 @@ std::byte* pinned_memory::take(std::size_t bytes, std::size_t alignment) {
 
 bool pinned_memory::must_not_pin() {
   if (!lade::detail::this_activity) return false;
-  refuse("no region had room, and a reactor must not pin another: set reserve_bytes");
+  refuse("no region has enough free space, and a reactor must not pin another: set reserve_bytes");
   ++statistics_.fallbacks_on_reactors;
   return true;
 }

@@ -302,7 +302,7 @@ std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
       other && is_same_directory(other->directory(), options.directory))
     throw error(
         errc::invalid_argument, "mount a cache at " + without_secrets(prefix),
-        "what is mounted there is a cache in " + std::string(options.directory) + " already");
+        "the mounted store is already a cache in " + std::string(options.directory) + " already");
   auto cache = std::make_shared<const disk_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;

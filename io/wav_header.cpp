@@ -112,7 +112,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
   if (info_.channels == 0) refuse("it has no channels");
   if (info_.sample_rate == 0) refuse("its sample rate is 0");
   if (u16(12) != wav_frame_bytes(info_))
-    refuse("its frames are said to have " + std::to_string(u16(12)) + " bytes; " +
+    refuse("it states frames of " + std::to_string(u16(12)) + " bytes; " +
            std::to_string(info_.channels) + " samples of " + std::to_string(bits) + " bits have " +
            std::to_string(wav_frame_bytes(info_)));
 }

@@ -86,8 +86,8 @@ static std::optional<cudaVideoChromaFormat> nvdec_chroma(int chroma) noexcept {
 
 static video_limits query_limits(device on, CUVIDDECODECAPS caps, cudaVideoSurfaceFormat format) {
   const primary_context context(on);
-  const context_scope scope(context, "ask what NVDEC can decode");
-  check_nvdec(nvcuvid().get_decoder_caps(&caps), "ask what NVDEC can decode");
+  const context_scope scope(context, "query the capabilities of NVDEC");
+  check_nvdec(nvcuvid().get_decoder_caps(&caps), "query the capabilities of NVDEC");
   const bool maps = (caps.nOutputFormatMask >> format & 1) != 0;
   if (caps.bIsSupported == 0 || !maps) return {};
   return {.engines = caps.nNumNVDECs > 0 ? caps.nNumNVDECs : 1,  // 0: the driver is too old

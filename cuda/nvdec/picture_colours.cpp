@@ -61,7 +61,7 @@ picture_colours colours_of(const media::stream_info& stream, const media::packet
   if (picture.layout != media::plane_layout::y_cb_cr)
     refuse_colours(stream, "its planes are not luma and chroma");
   const auto siting = siting_of(picture.siting);
-  if (!siting) refuse_colours(stream, "chroma samples lie where the kernels do not expect them");
+  if (!siting) refuse_colours(stream, "the kernels do not support its chroma sample positions");
   return {.siting = *siting, .matrix = matrix_of(picture.matrix), .full_range = picture.full_range};
 }
 

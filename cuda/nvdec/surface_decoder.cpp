@@ -30,7 +30,7 @@ surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> sessions,
       to_(to),
       doing_("decode " + from.name() + " with NVDEC") {
   if (!nvdec_codec(from.codec()))
-    throw error(errc::unsupported, doing_, "the codec is left to the CPU");
+    throw error(errc::unsupported, doing_, "this module does not decode the codec with NVDEC");
 }
 
 surface_decoder::~surface_decoder() {
@@ -153,12 +153,14 @@ static void require_decodable(const CUVIDEOFORMAT& sequence, device on,
     throw error(errc::unsupported, doing, reason);
   const bool inside = area.left >= 0 && area.top >= 0 && area.left < area.right &&
                       area.top < area.bottom && area.right <= width && area.bottom <= height;
-  if (!inside) throw error(errc::invalid_data, doing, "what is shown is outside of its pictures");
+  if (!inside)
+    throw error(errc::invalid_data, doing, "its display area is outside of its pictures");
   const bool is_rgb =
       coding.chroma == 444 && sequence.video_signal_description.matrix_coefficients == 0;
   if (is_rgb) throw error(errc::unsupported, doing, "its planes may be red, green and blue");
   const bool odd = coding.chroma == 420 && (area.left % 2 != 0 || area.top % 2 != 0);
-  if (odd) throw error(errc::unsupported, doing, "what is shown begins inside of a chroma sample");
+  if (odd)
+    throw error(errc::unsupported, doing, "its display area begins inside of a chroma sample");
   if (std::int64_t{area.right - area.left} * (area.bottom - area.top) > options.max_pixels)
     throw error(errc::limit_exceeded, doing, "a picture has more than max_pixels");
 }

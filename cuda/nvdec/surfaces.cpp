@@ -115,7 +115,7 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
   const auto& index = from.index();
   if (index.is_sequential())
     throw error(errc::unsupported, "decode " + from.stream().name() + " with NVDEC",
-                "its frames cannot be told by their times");
+                "its frames cannot be identified by their times");
   const auto ranges = index.ranges(numbers);
   if (ranges.empty()) co_return;
   auto& current = co_await lade::detail::this_context_reference();

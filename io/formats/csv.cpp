@@ -54,7 +54,7 @@ std::vector<std::string> parse_csv_record(std::string_view record, std::string_v
     cells.push_back(record.starts_with('"') ? take_quoted(record, name, line)
                                             : take_plain(record, name, line));
     if (record.empty()) return cells;
-    if (!record.starts_with(',')) refuse_csv(name, line, "something behind a quoted cell");
+    if (!record.starts_with(',')) refuse_csv(name, line, "text after a quoted cell");
     record.remove_prefix(1);
   }
 }

@@ -54,8 +54,9 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
     auto& group = shard.groups[i];
     std::erase_if(group.fields, [&](const location& p) { return !fields_.contains(p.field); });
     if (!shard.by_key.emplace(group.key, i).second)
-      refuse_group(shard.name, errc::invalid_data,
-                   "two samples have the key " + group.key + "; only a stream tells them apart");
+      refuse_group(
+          shard.name, errc::invalid_data,
+          "two samples have the key " + group.key + "; read the shards as a stream instead");
   }
 }
 

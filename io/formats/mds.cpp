@@ -142,7 +142,7 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
     if (!follows || end < begin || end > shard.bytes)
       refuse_mds_shard(name, "sample " + std::to_string(i) + " is at bytes " +
                                  std::to_string(begin) + " to " + std::to_string(end));
-    co_await bytes.skip(begin - bytes.position(), "what is before the samples");
+    co_await bytes.skip(begin - bytes.position(), "the data before the samples");
     auto row = co_await bytes.read(end - begin, "a sample");
     auto made = co_await make_mds_sample(name + "/" + std::to_string(i), file.label(),
                                          std::move(row), shard.columns);
@@ -150,7 +150,7 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
   }
   auto left = co_await bytes.read_some(1);
   if (shard.samples > 0 && !left.empty())
-    refuse_mds_shard(name, "there is more behind its last sample");
+    refuse_mds_shard(name, "it has data after its last sample");
 }
 
 }  // namespace lade::io

@@ -109,7 +109,7 @@ std::vector<mds_value> split_mds_sample(std::span<const std::byte> bytes,
   }
   if (!bytes.empty())
     throw error(errc::invalid_data, "read " + std::string(name),
-                std::to_string(bytes.size()) + " bytes are left behind its columns");
+                std::to_string(bytes.size()) + " bytes follow its columns");
   return values;
 }
 

@@ -66,7 +66,7 @@ void megatron_index::read_header(std::string_view name) {
   bool fits = sequences_ <= rest / 12 && entries <= (rest - 12 * sequences_) / 8;
   auto left = fits ? rest - 12 * sequences_ - 8 * entries : 1;
   if (!fits || (left != 0 && left != sequences_))
-    refuse_index(name, std::to_string(index_.size()) + " bytes are not what " +
+    refuse_index(name, std::to_string(index_.size()) + " bytes are not the size that " +
                            std::to_string(sequences_) + " sequences and " +
                            std::to_string(entries) + " entries of documents take");
   if (entries == 0) refuse_index(name, "it has no entry for documents");

@@ -36,7 +36,7 @@ class npy_literal {
       break;
     }
     skip_space();
-    if (at_ != text_.size()) refuse("text behind the dictionary of its header");
+    if (at_ != text_.size()) refuse("text after the dictionary of its header");
     if (!type_ || !order_ || !shape_) refuse("its header lacks descr, fortran_order or shape");
   }
 
@@ -186,7 +186,7 @@ static std::pair<std::size_t, std::size_t> find_npy_dictionary(std::span<const s
                                                                std::string_view name) {
   constexpr std::string_view magic = "\x93NUMPY";
   if (file.size() < 10 || std::memcmp(file.data(), magic.data(), magic.size()) != 0)
-    refuse_npy(name, "it does not begin as a .npy file does");
+    refuse_npy(name, "it does not begin with the signature of .npy files");
   auto major = std::to_integer<unsigned>(file[6]);
   auto minor = std::to_integer<unsigned>(file[7]);
   if (major < 1 || major > 3 || minor != 0)

@@ -253,10 +253,10 @@ tar_parser::found tar_parser::read_entry(std::string_view block, char type) {
   forget();
   if (!has_data || is_directory || type == 'D' || type == 'V') return found::other;
   if (type != '0' && type != '\0' && type != '7')
-    throw tar_fault(errc::unsupported,
-                    entry_.name + " is of a type that is not known, " +
-                        std::to_string(static_cast<unsigned char>(type)),
-                    data_bytes_);
+    throw tar_fault(
+        errc::unsupported,
+        entry_.name + " has an unknown type, " + std::to_string(static_cast<unsigned char>(type)),
+        data_bytes_);
   if (entry_.name.empty() || entry_.name.find('\0') != std::string::npos)
     throw tar_fault(errc::invalid_data, "its name is empty or has a zero byte", data_bytes_);
   if (!seconds || !mode)

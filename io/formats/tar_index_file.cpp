@@ -79,7 +79,8 @@ tar_index tar_index_from_bytes(std::string_view bytes) {
   auto identity = take_text(content);
   auto count = take_number(content);
   constexpr auto least_entry_bytes = 3 * sizeof(std::uint64_t);
-  if (count > content.size() / least_entry_bytes) refuse_index("it has fewer entries than it says");
+  if (count > content.size() / least_entry_bytes)
+    refuse_index("it has fewer entries than it states");
   std::vector<tar_entry> entries;
   entries.reserve(count);
   while (entries.size() < count) {
@@ -87,7 +88,7 @@ tar_index tar_index_from_bytes(std::string_view bytes) {
     auto offset = take_number(content);
     entries.emplace_back(std::move(name), offset, take_number(content));
   }
-  if (!content.empty()) refuse_index("it has more entries than it says");
+  if (!content.empty()) refuse_index("it has more entries than it states");
   return {archive_bytes, std::move(identity), std::move(entries)};
 }
 

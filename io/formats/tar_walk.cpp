@@ -56,7 +56,7 @@ void tar_walk::end(const error& failure) {
 tar_walk::step tar_walk::add_zero_block() {
   if (parser_.expects_header()) {
     parser_.forget();
-    report(make_error(errc::invalid_data, "zeros in place of the header that was announced"));
+    report(make_error(errc::invalid_data, "zeros instead of the announced header"));
     if (options_.on_damage == io::on_damage::end_archive) return step::over;
   }
   if (state_ == state::at_header)
@@ -75,7 +75,7 @@ tar_walk::step tar_walk::add_block(std::string_view block, std::uint64_t offset)
     if (block[0] == 0 && is_zero_block(block)) return add_zero_block();
     if (state_ == state::ended)
       report(make_error(errc::invalid_data,
-                        "data behind the end of the archive; ignore_zeros reads archives that "
+                        "data after the end of the archive; ignore_zeros reads archives that "
                         "were appended"));
     else if (state_ == state::one_zero && !options_.ignore_zeros)
       report(make_error(errc::invalid_data, "one zero block alone"));
@@ -116,7 +116,7 @@ tar_walk::step tar_walk::add_member(std::string_view block) {
   auto& found = parser_.entry();
   if (may_lack_its_name(block.substr(0, 100)))
     throw tar_fault(errc::invalid_data,
-                    found.name + " is left out: the extension of its header is damaged",
+                    found.name + " is skipped: the extension of its header is damaged",
                     found.bytes);
   if (found.bytes > options_.max_member_bytes)
     throw tar_fault(errc::limit_exceeded,

@@ -210,7 +210,7 @@ std::vector<zip_member> parse_zip_directory(std::span<const std::byte> directory
   std::vector<zip_member> members;
   members.reserve(end.members);
   while (members.size() < end.members) members.push_back(take_zip_member(directory, end, name));
-  if (!directory.empty()) refuse_zip(name, "its central directory has bytes behind its members");
+  if (!directory.empty()) refuse_zip(name, "its central directory has bytes after its members");
   bound_zip_members(members, end, name);
   return members;
 }

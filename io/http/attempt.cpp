@@ -90,7 +90,7 @@ static task<> allocate_destination(transfer& paused, received& into, std::uint64
 
 // Why a paused transfer gets no more memory; empty if it does.
 static std::string excess_of(const transfer& paused, const received& into, std::uint64_t most) {
-  if (!into.destination.empty()) return "the server sent more than the part that was asked for";
+  if (!into.destination.empty()) return "the server sent more than the requested part";
   auto needed =
       std::max<std::uint64_t>(paused.filled + paused.needed, paused.head.length().value_or(0));
   if (needed <= most - into.filled) return {};
@@ -205,7 +205,7 @@ static attempt_result conclude(const std::string& url, bool gets, transfer& ende
   if (ended.succeeded() && head.status == 416 && is_continued) {
     progress.restart();
     return failed({.code = make_error_code(errc::invalid_data),
-                   .reason = "the object is shorter than the server has said",
+                   .reason = "the object is shorter than the server has stated",
                    .again = true});
   }
   bool is_part = ended.succeeded() && ended.expected && head.status < 300;

@@ -119,7 +119,7 @@ std::string object_checksum::mismatch() {
     bytes = std::get<message_digest>(computed_).value();
   auto found = base64(bytes);
   if (found == stated_) return {};
-  return "the body has the " + std::string(name_) + " " + found + ", the server says " + stated_;
+  return "the body has the " + std::string(name_) + " " + found + ", the server states " + stated_;
 }
 
 task<> update_checksum(object_checksum& into, std::span<const std::byte> bytes) {

@@ -301,7 +301,7 @@ static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<clie
     co_return std::make_shared<const memory_reader>(buffer(), std::move(name));
   auto bytes = found->object_bytes();
   if (!bytes)
-    throw error(errc::unsupported, "open " + name, "the server does not say how long it is");
+    throw error(errc::unsupported, "open " + name, "the server does not state its length");
   if (is_strong(found->etag())) request.if_match = found->etag();
   co_return std::make_shared<const object_reader>(std::move(client), std::move(request), *bytes,
                                                   version_of(*found));

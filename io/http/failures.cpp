@@ -97,11 +97,11 @@ std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::
     return failed_attempt{.code = make_error_code(errc::invalid_data), .reason = std::move(reason)};
   };
   auto found = head.value("etag");
-  if (is_strong(etag) && found.empty()) return refuse("the server has left out the entity tag");
+  if (is_strong(etag) && found.empty()) return refuse("the response lacks the entity tag");
   if (is_strong(etag) && found != etag) return changed_object();
   auto total = object_bytes(head.headers);
   if (!bytes || !total || *total == *bytes) return std::nullopt;
-  return refuse("the server says that the same entity has " + std::to_string(*bytes) +
+  return refuse("the server states that the same entity has " + std::to_string(*bytes) +
                 " bytes and " + std::to_string(*total));
 }
 

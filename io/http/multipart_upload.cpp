@@ -80,7 +80,7 @@ static task<std::optional<std::string>> try_to_complete(multipart_upload& upload
   if (made) co_return without_quotes(made->value("ETag"));
   auto code = xml.value("Code");
   if (is_passing(code)) co_return std::nullopt;
-  if (code.empty()) xml.refuse("the server does not say that it is complete");
+  if (code.empty()) xml.refuse("the server does not confirm that it is complete");
   xml.refuse(printable(code + ", " + xml.value("Message")));
 }
 

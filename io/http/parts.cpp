@@ -27,7 +27,7 @@ static object_part part_of(const response& got, const request& request) {
     throw error(errc::unsupported, "read " + name, "a part of a compressed response");
   auto whole = got.status() == 206 ? got.object_bytes() : got.body().size();
   if (!whole)
-    throw error(errc::unsupported, "read " + name, "the server does not say how long it is");
+    throw error(errc::unsupported, "read " + name, "the server does not state its length");
   return {got.body(), *whole, stored_tag(got.etag())};
 }
 

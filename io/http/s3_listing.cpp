@@ -15,7 +15,7 @@ namespace lade::io::http {
 static std::string decoded_key(const xml_text& xml, std::string text) {
   std::ranges::replace(text, '+', ' ');
   auto decoded = percent_decoded(text);
-  if (!decoded) xml.refuse("a key that is not encoded as asked");
+  if (!decoded) xml.refuse("a key that is not encoded as requested");
   return *std::move(decoded);
 }
 
@@ -46,7 +46,7 @@ listed_page parse_listed_page(std::string_view text, std::string doing) {
   if (is_truncated != "true" && is_truncated != "false") xml.refuse("no word of whether it is all");
   if (is_truncated == "true") {
     page.next = xml.value("NextContinuationToken");
-    if (page.next.empty()) xml.refuse("more to come, and no token to ask for it by");
+    if (page.next.empty()) xml.refuse("it is truncated, and has no continuation token");
   }
   while (auto contents = xml.take("Contents"))
     page.keys.push_back(parse_listed_key(*contents, is_encoded));

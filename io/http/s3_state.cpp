@@ -155,7 +155,7 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
 
 void require_s3_key(std::string_view doing, std::string_view url) {
   if (s3_name(url).key.empty())
-    throw error(errc::invalid_argument, describe_request(doing, url), "no key behind the bucket");
+    throw error(errc::invalid_argument, describe_request(doing, url), "no key after the bucket");
 }
 
 static task<request> make_signed_request(std::shared_ptr<const s3_store::state> store,

@@ -110,7 +110,7 @@ static task<> begin_upload(multipart_upload& upload) {
   const xml_text xml(answer.body().text(), upload.doing);
   upload.id = xml.require("InitiateMultipartUploadResult").value("UploadId");
   if (upload.id.empty())
-    throw error(errc::invalid_data, upload.doing, "the server has given no UploadId");
+    throw error(errc::invalid_data, upload.doing, "the response has no UploadId");
 }
 
 static task<> send_part(multipart_upload& upload, std::size_t number, buffer part) {
@@ -120,7 +120,7 @@ static task<> send_part(multipart_upload& upload, std::size_t number, buffer par
   auto answer = co_await upload.store->requests.send(std::move(request));
   if (answer.etag().empty())
     throw error(errc::invalid_data, upload.doing,
-                "the server has given no entity tag of part " + std::to_string(number));
+                "the response has no entity tag of part " + std::to_string(number));
   std::lock_guard lock(upload.mutex);
   upload.tags[number - 1] = answer.etag();
 }

@@ -122,7 +122,7 @@ picture picture_of(const frame& from) {
   const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(av.format));
   check_format(from, format);
   const auto layout = layout_of(*format);
-  if (!layout) refuse_conversion(from, "its planes lie in a way that is not handled");
+  if (!layout) refuse_conversion(from, "the layout of its planes is not supported");
   picture result{.width = av.width, .height = av.height, .layout = *layout};
   for (std::size_t i = 0; i < result.planes.size(); ++i)
     result.planes[i] = {.data = av.data[i], .stride = av.linesize[i]};
@@ -174,7 +174,7 @@ tensor to_tensor(const frame& from, const image_options& how, random draw) {
 tensor_spec planes_spec(const frame& of) {
   const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.get().format));
   check_format(of, format);
-  if (!layout_of(*format)) refuse_conversion(of, "its planes lie in a way that is not handled");
+  if (!layout_of(*format)) refuse_conversion(of, "the layout of its planes is not supported");
   const auto type = format->comp[0].depth > 8 ? element_type::u16 : element_type::u8;
   const std::int64_t width = of.width();
   const std::int64_t height = of.height();

@@ -181,8 +181,7 @@ void decoder::send(const packet& next) {
   state_->last_is_key = next.is_key();
   state_->record_idr(next);
   if ((next.get().flags & AV_PKT_FLAG_CORRUPT) != 0)
-    state_->report(errc::invalid_data,
-                   "the packet is not all there, or what comes before it is missing");
+    state_->report(errc::invalid_data, "the packet is incomplete, or data before it are missing");
   if (may_have_parameter_sets(state_->stream.parameters(), next.data()) ||
       changes_parameters(state_->stream.parameters().codec_id, next.get()))
     state_->codec.discard();

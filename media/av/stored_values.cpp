@@ -80,7 +80,7 @@ std::optional<rational> stored_reader::optional_fraction() {
 }
 
 void stored_reader::end() const {
-  if (!left_.empty()) refuse("there are bytes behind its contents");
+  if (!left_.empty()) refuse("it has bytes after its contents");
 }
 
 void stored_reader::refuse(std::string_view reason) const {

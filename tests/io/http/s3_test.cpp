@@ -762,7 +762,7 @@ template <class Work>
 static void refuses_to_act_on_a_bucket(const std::string& what, Work act) {
   for (auto* url : {"s3://bucket/", "s3://bucket"}) {
     SCOPED_TRACE(what);
-    auto expected = what + " " + url + ": no key behind the bucket";
+    auto expected = what + " " + url + ": no key after the bucket";
     EXPECT_THAT([&] { act(url); }, ThrowsMessage<error>(expected));
   }
 }
@@ -823,8 +823,8 @@ TEST(S3Listing, ThatIsDamagedIsRefused) {
              "an entity that XML does not have");
   refused_of(
       all + "<EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size></Contents>",
-      "a key that is not encoded as asked");
-  refused_of("<IsTruncated>true</IsTruncated>", "more to come, and no token to ask for it by");
+      "a key that is not encoded as requested");
+  refused_of("<IsTruncated>true</IsTruncated>", "it is truncated, and has no continuation token");
 }
 
 }  // namespace lade::io::http
