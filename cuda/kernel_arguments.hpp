@@ -27,7 +27,8 @@ struct checked_item {
   std::string text(std::string_view reason) const;
 };
 
-// The element types of kernels. Throws error(unsupported) for others, naming `what` has it.
+// The code of an element type for kernels. Throws error(unsupported) if no kernel has the type;
+// `name`: of the argument that has it.
 element_code code_of(element_type type, const checked_item& item, std::string_view name);
 
 // Throws unless a pointer is not null and a multiple of `alignment` bytes.
@@ -48,7 +49,7 @@ void check_size(int width, int height, const checked_item& item);
 void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
                  std::string_view name);
 
-// Throws unless the result of `of` images can be.
+// Throws unless `to` describes a possible result of a kernel.
 void check_batch(const image_batch& to, const checked_item& item);
 
 // Throws if it is known that so many images have no room in `to`, or that `to` is not memory of the

@@ -35,7 +35,8 @@ class glob::parser {
     throw error(errc::invalid_argument, "read pattern " + without_secrets(pattern_), reason);
   }
 
-  // The first of `wanted` from `at` on that is neither escaped nor in a set; else the size.
+  // The position of the first of `characters` from `at` on that is neither escaped nor in a set;
+  // the size of the text if there is none.
   std::size_t find(std::string_view text, std::size_t at, std::string_view characters) const {
     while (at < text.size() && characters.find(text[at]) == characters.npos) at = behind(text, at);
     return at;

@@ -60,12 +60,13 @@ static constexpr std::string_view of_lost_packets = "Continuity check failed for
 
 // FFmpeg's log callback; must not throw.
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
-  auto* taker = av_messages::current;
-  if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
-  if (reports_missing_reference(format)) taker->names_missing_reference_ = true;
-  if (taker->keeps_losses_ && std::string_view(format).starts_with(of_lost_packets))
-    taker->keep(lost_packets_of(source, arguments));
-  const bool is_kept = level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && taker->keeps_warnings_);
+  auto* receiver = av_messages::current;
+  if (receiver == nullptr) return av_log_default_callback(source, level, format, arguments);
+  if (reports_missing_reference(format)) receiver->names_missing_reference_ = true;
+  if (receiver->keeps_losses_ && std::string_view(format).starts_with(of_lost_packets))
+    receiver->keep(lost_packets_of(source, arguments));
+  const bool is_kept =
+      level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && receiver->keeps_warnings_);
   if (!is_kept && !is_printed(level)) return;
   std::array<char, 512> text{};
   if (std::vsnprintf(text.data(), text.size(), format, arguments) <= 0) return;
@@ -75,11 +76,11 @@ void take_av_message(void* source, int level, const char* format, va_list argume
   while (message.ends_with('\n') || message.ends_with('.')) message.remove_suffix(1);
   try {
     if (level == AV_LOG_WARNING) {
-      taker->warnings_.emplace_back(message);
+      receiver->warnings_.emplace_back(message);
       return;
     }
-    if (taker->first_error_.empty()) taker->first_error_ = message;
-    taker->last_error_ = message;
+    if (receiver->first_error_.empty()) receiver->first_error_ = message;
+    receiver->last_error_ = message;
   } catch (const std::bad_alloc&) {}
 }
 

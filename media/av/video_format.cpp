@@ -107,7 +107,7 @@ static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacterist
   return is_same_transfer(a, b);
 }
 
-// The value that states what `wanted` means; empty if there is none.
+// The value of the rule that means the same as `value`; empty if there is none.
 template <class T>
 static std::optional<T> stated_value(const colour_rule& rule, T value) {
   const auto& values = rule.values;
