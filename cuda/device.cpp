@@ -79,7 +79,7 @@ std::optional<unsigned> device::numa_node() const {
 }
 
 void device::synchronize() const {
-  lade::detail::require_blocking_allowed();
+  require_blocking_allowed();
   current_device on(*this);
   check(api().device_synchronize(), "wait for GPU " + std::to_string(index_));
 }

@@ -37,7 +37,7 @@ bool event::is_complete() const {
 }
 
 void event::synchronize() const {
-  lade::detail::require_blocking_allowed();
+  require_blocking_allowed();
   capture_guard beside_captures;
   check(api().event_synchronize(own_.get()), "wait for an event");
 }
@@ -51,7 +51,7 @@ std::chrono::duration<float, std::milli> event::since(const event& earlier) cons
 
 // Asks again whenever it is told, and throws what has gone wrong.
 static task<> wait_until_complete(event awaited, bool interruptible) {
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   if (!current.runtime) throw error(errc::no_runtime, "wait for an event of a GPU");
   while (!awaited.is_complete()) {
     auto& watch = current.runtime->service<completion_watch>();

@@ -73,7 +73,7 @@ static const jpeg_decoder_options& checked(const jpeg_decoder_options& options, 
 
 static std::shared_ptr<device_resource> memory_of(device on, device_resource* given) {
   if (!given) return std::make_shared<device_memory>(on);
-  return {lade::detail::share_of(*given), given};
+  return {share_of(*given), given};
 }
 
 jpeg_decoder::state::state(device on, cpu_decoder cpu, const jpeg_decoder_options& requested)
@@ -207,7 +207,7 @@ static std::exception_ptr no_fallback_decoder(const jpeg_item& item, std::size_t
 }
 
 task<> jpeg_decoder::state::decode_fallback(state& self, jpeg_item& item, std::size_t index) {
-  const auto& current = co_await lade::detail::this_context_reference();
+  const auto& current = co_await this_context_reference();
   if (current.stop.stop_requested()) throw error(errc::stopped, decoding_batch);
   self.decode_on_cpu(item, index);
 }
@@ -268,7 +268,7 @@ static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
 // waits for the GPU where an exception keeps this coroutine from awaiting it.
 task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& files,
                                 std::vector<jpeg_item>& items, jpeg_batch_writer* then) {
-  const auto& current = co_await lade::detail::this_context_reference();
+  const auto& current = co_await this_context_reference();
   if (!current.runtime) throw error(errc::no_runtime, decoding_batch);
   co_await self.free_sessions.acquire();
   lease used(self);

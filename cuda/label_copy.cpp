@@ -34,7 +34,7 @@ static event queue_label_copy(transfers& in, const buffer& labels, const tensor&
 task<std::optional<tensor>> copy_labels(const std::vector<sample>& samples, device_resource& memory,
                                         const stream& on, std::vector<device_block>& blocks) {
   if (!have_labels(samples)) co_return std::nullopt;
-  const auto& current = co_await lade::detail::this_context_reference();
+  const auto& current = co_await this_context_reference();
   const tensor_spec spec{element_type::i64, {static_cast<std::int64_t>(samples.size())}};
   const auto bytes = co_await allocate(spec.bytes());
   write_labels(samples, bytes.data());

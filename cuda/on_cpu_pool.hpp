@@ -2,18 +2,19 @@
 
 #pragma once
 
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/runtime.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
+#include <lade/thread_pool.hpp>
 
 #include <utility>
 
 namespace lade::cuda {
 
 template <class T>
-task<T> begin_on(lade::detail::executor& executor, task<T> work) {
-  co_await lade::detail::continue_on(executor);
+task<T> begin_on(thread_pool& pool, task<T> work) {
+  co_await continue_on(pool);
   co_return co_await std::move(work);
 }
 
@@ -24,9 +25,10 @@ template <class T>
 task<T> on_cpu_pool(task<T> work) {
   auto local = co_await this_context();
   if (!local.runtime) co_return co_await std::move(work);
-  local.home = &local.runtime->pool();
-  auto moved = begin_on(*local.home, std::move(work));
-  co_return co_await lade::detail::under(local, std::move(moved));
+  auto& pool = local.runtime->pool();
+  local.home = &pool;
+  auto moved = begin_on(pool, std::move(work));
+  co_return co_await lade::with_context(local, std::move(moved));
 }
 
 }  // namespace lade::cuda

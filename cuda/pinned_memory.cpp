@@ -3,9 +3,9 @@
 #include "numa_policy.hpp"
 #include "runtime_api.hpp"
 
+#include <lade/continue_on.hpp>
 #include <lade/cuda/memory.hpp>
 #include <lade/detail/common/require.hpp>
-#include <lade/detail/runtime/activity.hpp>
 #include <lade/error.hpp>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ std::byte* pinned_memory::take(std::size_t bytes, std::size_t alignment) {
 }
 
 bool pinned_memory::must_not_pin() {
-  if (!lade::detail::this_activity) return false;
+  if (!on_reactor_thread()) return false;
   refuse("no region has enough free space, and a reactor must not pin another: set reserve_bytes");
   ++statistics_.fallbacks_on_reactors;
   return true;

@@ -38,7 +38,7 @@ bool stream::is_idle() const {
 }
 
 void stream::synchronize() const {
-  lade::detail::require_blocking_allowed();
+  require_blocking_allowed();
   current_device current(on_);
   capture_guard beside_captures;
   check(api().stream_synchronize(handle_), "wait for a stream");

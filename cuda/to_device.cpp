@@ -22,8 +22,8 @@ using lade::detail::shared_const;
 
 detail::to_device_settings::to_device_settings(const to_device_options& options)
     : options_(options),
-      memory_(lade::detail::share_of(options.memory)),
-      host_memory_(lade::detail::share_of(options.host_memory)),
+      memory_(share_of(options.memory)),
+      host_memory_(share_of(options.host_memory)),
       name_(options.name.empty() ? "to_device" : options.name),
       into_(options.into.begin(), options.into.end()) {
   options_.name = {};

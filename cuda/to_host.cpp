@@ -17,7 +17,7 @@ namespace lade::cuda {
 
 to_host_stage::to_host_stage(const to_host_options& options)
     : options_(options),
-      memory_(lade::detail::share_of(options.memory)),
+      memory_(share_of(options.memory)),
       name_(options.name.empty() ? "to_host" : options.name) {
   options_.name = {};
   lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});

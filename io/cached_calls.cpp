@@ -1,10 +1,11 @@
 #include "cached_calls.hpp"
 
-#include <lade/runtime.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/trace.hpp>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 
@@ -21,16 +22,15 @@ namespace lade::detail {
 static constexpr std::size_t most_copied_bytes = std::size_t{1} << 20;
 
 static bool may_call(const context& current) noexcept {
-  if (!current.runtime || current.stop.stop_requested()) return false;
-  return !this_executor || current.runtime->pool().is_current();
+  return current.runtime && !current.stop.stop_requested() && !on_reactor_thread();
 }
 
 // A trace that has no memory for a line goes on without it.
 static void record_call(const context& current, const char* operation, const std::string& path,
-                        clock::time_point start, std::int64_t result) noexcept {
+                        std::chrono::steady_clock::time_point start, std::int64_t result) noexcept {
   if (!current.trace) return;
   try {
-    current.trace->add_io(operation, path, start, clock::now(), result);
+    current.trace->add_io(operation, path, start, std::chrono::steady_clock::now(), result);
   } catch (const std::exception&) {}
 }
 
@@ -64,7 +64,8 @@ static int open_named(int fd) noexcept {
 [[gnu::weak]] int open_cached(const context& current, int directory,
                               const std::string& path) noexcept {
   if (!may_call(current)) return -1;
-  auto start = current.trace ? clock::now() : clock::time_point();
+  auto start =
+      current.trace ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   int named = find_cached(directory, path);
   if (named < 0) return -1;
   int opened = is_regular_on_disk(named) ? open_named(named) : -1;
@@ -76,7 +77,8 @@ static int open_named(int fd) noexcept {
 [[gnu::weak]] std::size_t read_cached(const context& current, int fd, std::span<std::byte> into,
                                       std::uint64_t offset, const std::string& path) noexcept {
   if (!may_call(current)) return 0;
-  auto start = current.trace ? clock::now() : clock::time_point();
+  auto start =
+      current.trace ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   iovec piece{into.data(), std::min(into.size(), most_copied_bytes)};
   auto copied = preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
   if (copied <= 0) return 0;

@@ -139,7 +139,7 @@ static task<> query_once(disk_cache::state& cache, const std::string& url) {
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
   if (!cache.knows_store()) co_await query_identity(cache);
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   if (!cache.has_begun(current.epoch)) co_await begin_epoch_of_run(cache, current);
   auto key = cache.key_of(url, 0);
   if (cache.is_in(cache.uncacheable, key)) {
@@ -171,7 +171,7 @@ static task<buffer> read_through(disk_cache::state& cache, std::string url) {
 
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
   constexpr auto most_bytes = std::uint64_t{16} << 30;
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   if (!cache->knows_store()) co_await query_identity(*cache);
   if (cache->has_begun(current.epoch) && cache->freshness == freshness::immutable) {
     auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);

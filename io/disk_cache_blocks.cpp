@@ -25,7 +25,7 @@ static void remove_block(cache_directory* from, block_key key) { from->remove(ke
 
 static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   ++cache.damaged;
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
@@ -113,10 +113,11 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_ke
 static task<> lock_block(disk_cache::state& cache, block_key key) {
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(20);
   constexpr std::chrono::nanoseconds longest_wait = std::chrono::minutes(1);
-  auto start = detail::clock::now();
+  auto start = std::chrono::steady_clock::now();
   std::chrono::nanoseconds pause = std::chrono::microseconds(200);
   bool waits = false;
-  while (!cache.directory.try_lock(key) && detail::clock::now() - start < longest_wait) {
+  while (!cache.directory.try_lock(key) &&
+         std::chrono::steady_clock::now() - start < longest_wait) {
     if (!std::exchange(waits, true)) ++cache.waits;
     co_await sleep(pause);
     pause = std::min(2 * pause, longest_pause);
@@ -142,7 +143,7 @@ task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
     if (!has_ended) co_return;
     std::tie(flight, leads) = cache.flights.join(key);
   }
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   block_flights::lead only(cache.flights, key, flight, current);
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
@@ -233,7 +234,7 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   label.etag = part.etag();
   auto name = without_secrets(url);
   label.name = name;
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   auto [outcome, crc] =
       co_await current.runtime->pool().run(write_block, &cache.directory, label, part.content());
   if (outcome == cache_directory::outcome::published) {
@@ -270,7 +271,7 @@ task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const st
     if (!cache.directory.has_room()) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      auto& current = co_await detail::this_context_reference();
+      auto& current = co_await this_context_reference();
       block_flights::lead lead(cache.flights, key, flight, current);
       co_return co_await fetch_for_waiters(cache, url, number, key, entity, lead);
     }

@@ -5,10 +5,10 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/common/require.hpp>
-#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/store.hpp>
+#include <lade/reactor_operation.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
@@ -28,17 +28,11 @@ namespace lade {
 
 detail::descriptor::~descriptor() {
   if (fd_ < 0) return;
-  if (this_executor == reactor_)
-    reactor_->close(fd_);
-  else
-    ::close(fd_);
+  close_descriptor(fd_);
   if (holder_) open_files::of_process().end_hold(holder_);
 }
 
 namespace io {
-
-using detail::io_operation;
-using detail::operation;
 
 // Returns the result of a system call, or throws its error.
 static std::int64_t file_check(std::int64_t result, std::string_view doing,
@@ -58,11 +52,9 @@ static void require_own_file(int fd, const struct ::stat& found, const std::stri
   fcntl(fd, F_SETFL, 0);  // O_NONBLOCK
 }
 
-static operation open_call(const std::string& path, int directory = AT_FDCWD, int flags = 0) {
-  return operation({.what = io_operation::kind::open,
-                    .fd = directory,
-                    .path = path.c_str(),
-                    .flags = O_RDONLY | O_CLOEXEC | flags});
+static reactor_operation open_call(const std::string& path, int directory = AT_FDCWD,
+                                   int flags = 0) {
+  return reactor_operation::open(directory, path.c_str(), O_RDONLY | O_CLOEXEC | flags);
 }
 
 // A file is read in pieces, so that cancellation waits only for those in flight. A cached piece is
@@ -77,16 +69,12 @@ static constexpr std::size_t large_copy_bytes = std::size_t{256} << 10;
 
 // The operation that reads the next piece. A stream is read on the reactor, since a blocking read
 // elsewhere could not be cancelled.
-static operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset, bool is_stream,
-                           bool direct = false) {
+static reactor_operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset,
+                                   bool is_stream, bool direct = false) {
   auto most = is_stream ? large_copy_bytes : direct ? direct_piece_bytes : cached_piece_bytes;
-  return operation({.what = io_operation::kind::read,
-                    .fd = fd,
-                    .data = into.data(),
-                    .bytes = std::min(into.size(), most),
-                    .offset = offset,
-                    .direct = direct,
-                    .apart = !is_stream && !direct && into.size() > large_copy_bytes});
+  bool apart = !is_stream && !direct && into.size() > large_copy_bytes;
+  return reactor_operation::read(fd, into.first(std::min(into.size(), most)), offset,
+                                 {.direct = direct, .apart = apart});
 }
 
 // The largest alignment that O_DIRECT requires of offsets, lengths and addresses.
@@ -103,10 +91,7 @@ static std::size_t whole_pages(std::size_t bytes) {
 // has few: it starts a read whenever an item is consumed.
 static constexpr std::size_t hurried_operations = 8;
 
-static bool is_hurried(const context& current) {
-  auto& reactor = current.runtime->reactor();
-  return detail::this_executor == &reactor && reactor.in_flight() >= hurried_operations;
-}
+static bool is_hurried() { return operations_in_flight() >= hurried_operations; }
 
 static bool should_bypass(int fd, const struct ::stat& found, bool hurried) {
   auto bytes = static_cast<std::uint64_t>(found.st_size);
@@ -156,7 +141,7 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
   if (object_) co_return co_await object_->read_at(into, offset);
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   int fd = descriptor_.get();
   std::size_t done = 0;
   while (auto copied = detail::read_cached(current, fd, into.subspan(done), offset + done, path_))
@@ -189,7 +174,7 @@ static task<std::int64_t> open_later(const std::string& path, const context* hol
 }
 
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int flags) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   if (auto store = find_store(path)) {
     auto object = co_await store->open(std::move(path), may_be_absent);
     if (!object) co_return std::nullopt;
@@ -201,8 +186,7 @@ task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int 
   if (lacks_descriptor(opened)) opened = co_await open_later(path, &current, AT_FDCWD, flags);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
-  auto& reactor = current.runtime->reactor();
-  detail::descriptor opened_now(fd, &reactor);  // closes it if hold() throws bad_alloc
+  detail::descriptor opened_now(fd);  // closes it if hold() throws bad_alloc
   if (flags == own_file_flags) require_own_file(fd, stat_of(fd, path), path);
   detail::open_files::of_process().hold(&current);
   co_return file(std::move(opened_now).held_by(&current), std::move(path));
@@ -271,8 +255,7 @@ task<file_info> stat(std::string path) {
   }
   path = local_path(std::move(path));
   struct statx found{};
-  operation call(
-      {.what = io_operation::kind::stat, .fd = AT_FDCWD, .path = path.c_str(), .data = &found});
+  auto call = reactor_operation::stat(AT_FDCWD, path.c_str(), 0, found);
   file_check(co_await call, "stat", path);
   co_return make_info(found.stx_mode, found.stx_size, found.stx_mtime.tv_sec,
                       found.stx_mtime.tv_nsec);
@@ -288,7 +271,7 @@ static constexpr std::size_t unsized_bytes = std::size_t{64} << 10;
 // the permit. Where too many are aside, it goes beyond the limit of memory.
 static task<buffer> enlarge(buffer content, read_permit& permit) {
   auto bytes = std::max(unsized_bytes, 2 * content.size());
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   auto larger = try_allocate(current, bytes);
   if (!larger && !permit.yield_slot()) larger = allocate_now(current, bytes);
   if (!larger) larger = co_await allocate(bytes);
@@ -308,7 +291,7 @@ static buffer trim(const context& current, const buffer& content, std::size_t by
 // Reads a file that does not know its size, at first into `content`.
 static task<buffer> read_to_end(int fd, const std::string& path, std::optional<buffer> content,
                                 read_permit& permit) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   auto all = content ? std::move(*content) : buffer();
   std::size_t done = 0;
   while (true) {
@@ -332,7 +315,7 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 static task<buffer> read_whole(const std::string& path, read_options options,
                                int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   std::optional<buffer> content;
   std::size_t awaited_bytes = 0;
   int waits = 0;
@@ -349,12 +332,12 @@ static task<buffer> read_whole(const std::string& path, read_options options,
       co_return buffer();
     }
     auto fd = static_cast<int>(file_check(opened, "open", path));
-    detail::descriptor from(fd, &current.runtime->reactor());
+    detail::descriptor from(fd);
     auto found = stat_of(fd, path);
     if (is_foreign) require_own_file(fd, found, path);
     auto size = static_cast<std::size_t>(found.st_size);
     bool is_pipe = size == 0 && !S_ISREG(found.st_mode);
-    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried(current));
+    bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried());
     auto wanted_bytes = size == 0 ? unsized_bytes : direct ? whole_pages(size) : size;
     if (content && content->size() < wanted_bytes) content.reset();
     if (!content) content = try_allocate(current, wanted_bytes);

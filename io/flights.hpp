@@ -4,8 +4,8 @@
 
 #include "cache_block.hpp"
 
+#include <lade/buffer_pool.hpp>
 #include <lade/context.hpp>
-#include <lade/detail/memory/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/sleep.hpp>
@@ -41,32 +41,32 @@ class flights {
     // Whether the leader waits for memory now.
     bool waits_for_memory() const {
       std::lock_guard lock(mutex_);
-      return claim_ && claim_->waited.is_waiting();
+      return leader_ && lade::waits_for_memory(*leader_);
     }
 
    private:
     friend class flights;
 
-    void set_claim(const memory_claim* of_leader) {
+    void set_leader(const context* leader) {
       std::lock_guard lock(mutex_);
-      claim_ = of_leader;
+      leader_ = leader;
     }
 
-    mutable std::mutex mutex_;             // guards claim_
-    const memory_claim* claim_ = nullptr;  // of the leader; null: it has none, or has ended
+    mutable std::mutex mutex_;         // guards leader_
+    const context* leader_ = nullptr;  // the leader's context; null once the flight has ended
   };
 
-  // Held by the leader of a flight, a coroutine with the context `current`. The destructor ends the
-  // flight.
+  // Held by the leader of a flight, a coroutine with the context `current`, which must outlive it.
+  // The destructor ends the flight.
   class lead {
    public:
     lead(flights& all, Key key, std::shared_ptr<flight> led, const context& current)
         : flights_(all), key_(std::move(key)), flight_(std::move(led)) {
-      flight_->set_claim(current.claim);
+      flight_->set_leader(&current);
     }
     lead(const lead&) = delete;
     ~lead() {
-      flight_->set_claim(nullptr);
+      flight_->set_leader(nullptr);
       {
         std::lock_guard lock(flights_.mutex_);
         flights_.live_.erase(key_);
@@ -124,13 +124,13 @@ task<bool> ends_in_time(std::shared_ptr<Flight> other) {
   constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(160);
   auto& current = co_await this_context_reference();
-  auto start = clock::now();
+  auto start = std::chrono::steady_clock::now();
   for (std::chrono::nanoseconds pause = std::chrono::milliseconds(10);
-       clock::now() - start < longest; pause = std::min(2 * pause, longest_pause)) {
+       std::chrono::steady_clock::now() - start < longest;
+       pause = std::min(2 * pause, longest_pause)) {
     bool has_ended = co_await ends_within(pause, other);
     if (has_ended) co_return true;
-    bool never_waits = !current.claim || current.claim->is_urgent();
-    if (never_waits && other->waits_for_memory()) co_return false;
+    if (never_waits_for_memory(current) && other->waits_for_memory()) co_return false;
   }
   co_return false;
 }

@@ -178,7 +178,7 @@ static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache
 // Returns an object from the cache or from the store. Empty if it cannot be cached.
 static task<std::optional<object_part>> obtain_object(memory_cache::state& cache,
                                                       const std::string& url) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   cache.see_epoch(current.epoch);
   auto key = without_signature(url);
   auto found = cache.find(key);

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/coroutines/waiter.hpp>
+#include <lade/wait_list.hpp>
 
 #include <atomic>
 #include <coroutine>

@@ -1,6 +1,6 @@
-#include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/io/poll.hpp>
+#include <lade/reactor_operation.hpp>
 
 #include <cerrno>
 #include <string>
@@ -8,11 +8,7 @@
 namespace lade::io {
 
 task<unsigned> poll(int fd, unsigned events) {
-  detail::io_operation call{.what = detail::io_operation::kind::poll,
-                            .fd = fd,
-                            .flags = static_cast<int>(events),
-                            .background = true};
-  auto result = co_await detail::operation(call);
+  auto result = co_await reactor_operation::poll(fd, events);
   if (result >= 0) co_return static_cast<unsigned>(result);
   auto doing = "poll descriptor " + std::to_string(fd);
   if (result == -ECANCELED) throw error(errc::stopped, doing);

@@ -16,7 +16,6 @@ set(lade_core_sources
   io/directory.cpp
   io/disk_cache.cpp
   io/disk_cache_blocks.cpp
-  io/fallback.cpp
   io/file.cpp
   io/glob.cpp
   io/memory_cache.cpp
@@ -24,9 +23,7 @@ set(lade_core_sources
   io/page_cache.cpp
   io/poll.cpp
   io/ranges.cpp
-  io/reactor.cpp
   io/store.cpp
-  io/uring.cpp
   io/wav_header.cpp
   lib/common/alias_table.cpp
   lib/common/checksum.cpp
@@ -36,6 +33,7 @@ set(lade_core_sources
   lib/common/futex.cpp
   lib/common/json.cpp
   lib/common/json_reader.cpp
+  lib/common/name_digest.cpp
   lib/common/printable.cpp
   lib/common/range_allocator.cpp
   lib/common/require.cpp
@@ -64,6 +62,7 @@ set(lade_core_sources
   lib/memory/freed_memory.cpp
   lib/memory/memory_resource.cpp
   lib/observability/dashboard.cpp
+  lib/observability/duration_histogram.cpp
   lib/observability/figures.cpp
   lib/observability/metrics.cpp
   lib/observability/metrics_server.cpp
@@ -99,13 +98,16 @@ set(lade_core_sources
   lib/runtime/background.cpp
   lib/runtime/byte_reader.cpp
   lib/runtime/executor.cpp
+  lib/runtime/fallback.cpp
   lib/runtime/job_queue.cpp
+  lib/runtime/make_reactor.cpp
   lib/runtime/operation.cpp
   lib/runtime/pool_share.cpp
   lib/runtime/reactor.cpp
   lib/runtime/reactor_service.cpp
   lib/runtime/runtime.cpp
   lib/runtime/thread_pool.cpp
+  lib/runtime/uring.cpp
   lib/stages/batch.cpp
   lib/stages/bucket.cpp
   lib/stages/cache.cpp
@@ -117,6 +119,7 @@ set(lade_core_sources
   lib/stages/from.cpp
   lib/stages/in_place_calls.cpp
   lib/stages/items_in_hand.cpp
+  lib/stages/link.cpp
   lib/stages/map.cpp
   lib/stages/merge.cpp
   lib/stages/pad.cpp

@@ -1,6 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
@@ -242,8 +242,8 @@ void decode_image::operator()(waiting_items<sample, tensor>& waiting) const {
 static task<tensor> read_image(decode_image decode, std::shared_ptr<const byte_reader> from,
                                random draw) {
   auto content = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime) co_await detail::continue_on(current.runtime->pool());
+  auto& current = co_await this_context_reference();
+  co_await continue_on_pool();
   if (current.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
   co_return decode(sample(from->name()).with_data(std::move(content)), draw);
 }

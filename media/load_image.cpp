@@ -1,5 +1,5 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/media/load_image.hpp>
@@ -32,8 +32,8 @@ struct image_list {
 
 static task<> load_slot(image_list& list, std::size_t i) {
   auto content = co_await io::read_file(list.paths[i]);
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  auto& current = co_await this_context_reference();
+  co_await continue_on_pool();
   if (current.stop.stop_requested()) throw error(errc::stopped, "decode " + list.paths[i]);
   auto keyed = list.draw;
   list.decode(sample(list.paths[i]).with_data(std::move(content)),

@@ -42,7 +42,7 @@ clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_op
       cpu_(options),
       surfaces_(checked_options(gpu_options).surfaces),
       on_(gpu_options.device),
-      memory_(gpu_options.memory ? lade::detail::share_of(*gpu_options.memory)
+      memory_(gpu_options.memory ? share_of(*gpu_options.memory)
                                  : std::make_shared<device_memory>(on_)),
       colours_(options_.decoding) {}
 
@@ -155,7 +155,7 @@ static event queue_clip(transfers& in, const buffer& from, const tensor& into, c
 task<> clip_decoder::decode_on_cpu(const media::video& from,
                                    const std::vector<std::int64_t>& numbers, random draw,
                                    const tensor& into, const stream& on) const {
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   auto& in = transfers::of(*current.runtime);
   const auto memory = co_await allocate(into.spec().bytes(), in.pinned(on.on()));
   const tensor host(into.spec(), memory);

@@ -26,7 +26,7 @@ task<device_clip> decode_clip::read(std::shared_ptr<const byte_reader> from, ran
 }
 
 task<device_clip> decode_clip::decode_sample(shared_decoder decoder, sample in, random draw) {
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   detail::require_clip_runtime(current);
   auto chosen = decoder->open(in, draw);
   co_return co_await decode_video(decoder, std::move(chosen.first), std::move(chosen.second), draw);
@@ -34,7 +34,7 @@ task<device_clip> decode_clip::decode_sample(shared_decoder decoder, sample in, 
 
 task<device_clip> decode_clip::decode_reader(shared_decoder decoder,
                                              std::shared_ptr<const byte_reader> from, random draw) {
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   detail::require_clip_runtime(current);
   const auto& cpu = decoder->cpu();
   auto opened = co_await media::video::open(std::move(from), cpu.opening());

@@ -108,7 +108,7 @@ static std::vector<sample> without_videos(std::vector<sample> samples, std::stri
 
 task<device_batch> decode_clips::decode(decode_clips self, std::vector<sample> samples,
                                         random draw) {
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   detail::require_clip_runtime(current);
   if (samples.empty())
     throw error(errc::invalid_argument, "decode a batch of clips", "there are no samples");

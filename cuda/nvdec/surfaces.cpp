@@ -118,7 +118,7 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
                 "its frames cannot be identified by their times");
   const auto ranges = index.ranges(numbers);
   if (ranges.empty()) co_return;
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   if (!current.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
   auto sessions = current.runtime->service<decoder_service>().of(on.on());
   co_await sessions->free.acquire();

@@ -12,8 +12,8 @@
 
 namespace lade {
 
-// For the concurrency of map, filter, flat_map, batch_into, pad and pack: as much as the run can
-// use.
+// For the concurrency of map, filter, flat_map, batch_into, pad and pack, the count of prefetch,
+// and run_options::ready: as much as the run can use.
 //
 //   lade::map(fetch, {.concurrency = lade::automatic})
 //
@@ -26,10 +26,14 @@ namespace lade {
 // Plain functions: the number is fixed. All automatic stages of a run together have
 // `tune_options::cpus` calls in flight, which leaves the other CPUs to the trainer. A stage with a
 // dedicated pool has as many for itself.
+//
+// Queues: prefetch and the output queue begin with 2 items. The run doubles the number while the
+// next stage is starved though the queue was full.
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {
-  // Limit of the items in flight in a stage of tasks: 1 to 1,048,576.
+  // Limit of the items in flight in a stage of tasks, and of those in an automatic queue: 1 to
+  // 1,048,576.
   unsigned most = 256;
 
   // Calls in flight of plain functions, up to 65,536. 0: the threads of the pool, minus one if
@@ -40,13 +44,14 @@ struct tune_options {
 // The current setting of a stage.
 struct stage_setting {
   std::string stage;
-  unsigned concurrency = 0;
+  unsigned concurrency = 0;             // 0: a queue
   std::optional<unsigned> buffer = {};  // empty if the stage has no such option
 
   friend bool operator==(const stage_setting&, const stage_setting&) = default;
 };
 
-// One line of code per stage: "fetch: {.concurrency = 48, .buffer = 48}".
+// One line of code per stage: "fetch: {.concurrency = 48, .buffer = 48}"; for a queue its capacity:
+// "prefetch: 8".
 std::string to_code(std::span<const stage_setting> settings);
 
 namespace detail {
@@ -62,6 +67,11 @@ unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept;
 // The same for a stage with the option `concurrency`; 0 means all threads.
 unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
                          unsigned threads) noexcept;
+
+class tuner;
+
+// Of a queue of up to `most` items.
+tuner queue_tuner(unsigned most) noexcept;
 
 // Measurements of a stage in one interval.
 struct tuning_sample {
@@ -85,7 +95,8 @@ class tuner {
     friend bool operator==(const setting&, const setting&) = default;
   };
 
-  // Allows at most `most` items in flight, and `most_held` with the buffer.
+  // Allows at most `most` items in flight, and `most_held` with the buffer. A setting without
+  // concurrency is that of a queue, of which only the buffer changes.
   tuner(setting begin, unsigned most, unsigned most_held) noexcept
       : most_(most), most_held_(most_held), now_(within_bounds(begin)), kept_(now_) {}
 

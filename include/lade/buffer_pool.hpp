@@ -168,6 +168,16 @@ std::optional<buffer> try_allocate(const context& surroundings, std::size_t byte
 // The same, at once and even beyond the limit.
 buffer allocate_now(const context& surroundings, std::size_t bytes);
 
+// For coroutines that wait for each other, such as readers of a cache that loads each object once.
+// waits_for_memory: whether an allocation in this context waits now. never_waits_for_memory:
+// whether none would, outside a run, or because the run waits for the item of the context.
+//
+// If the second of two coroutines never waits for memory, it must not wait for a first one that
+// does: what holds the memory may be waiting for the item of the second. It does the work itself.
+// Both may change at any time, so they are to be asked again. Any thread, while the context lives.
+bool waits_for_memory(const context& surroundings) noexcept;
+bool never_waits_for_memory(const context& surroundings) noexcept;
+
 namespace detail {
 
 // The memory and the stop token of the plain functions that a stage calls on one thread, one after
@@ -238,5 +248,32 @@ std::size_t needed_for(const F& function, const In& item) noexcept try {
 task<memory_charge> reserve(std::size_t bytes);
 
 }  // namespace detail
+
+// While it lives, plain functions on its thread work for the coroutine that has made it: they
+// allocate from the coroutine's memory (allocate_now, memory_charge) and see its stop
+// (stop_requested). Stages do the same around the functions that they call; this is for a coroutine
+// that calls such a function itself:
+//
+//   auto reserved = co_await lade::charge(decode.memory_needed(file));
+//   co_await lade::continue_on_pool();
+//   lade::plain_call call(here, std::move(reserved));  // `here`: co_await this_context_reference()
+//   co_return decode(file);
+//
+// `reserved`: taken first; the rest is returned to the budget. Does nothing outside a run. Must be
+// destroyed on the thread that made it, so no await may follow while it lives. The context must
+// outlive it.
+class plain_call {
+ public:
+  explicit plain_call(const context& here, memory_charge reserved = {});
+  plain_call(const plain_call&) = delete;
+
+ private:
+  std::optional<detail::call_memory> memory_;
+  std::optional<detail::call_memory::entered> inside_;
+};
+
+// The pool from which allocate_now() allocates in the plain function that the calling thread is in;
+// nothing outside such a call. For the threads of a library, whose work may outlive the call.
+std::optional<buffer_pool> pool_of_call();
 
 }  // namespace lade

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/detail/common/require.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/concurrent.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/pipeline.hpp>
 
 #include <algorithm>
@@ -23,6 +24,8 @@ namespace detail {
 
 // The facts of a stage that does to a stream what `step` does to an order.
 node_facts cut_facts(node_ptr in, std::string kind, const order_step& step);
+
+node_facts prefetch_facts(node_ptr in, std::size_t count);
 
 }  // namespace detail
 
@@ -138,20 +141,24 @@ class repeat_stage {
 class prefetch_stage {
  public:
   explicit prefetch_stage(std::size_t count) : count_(count) {
-    detail::require_count("prefetch", "count", count, {.least = 1});
+    if (count != automatic) detail::require_count("prefetch", "count", count, {.least = 1});
   }
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        detail::node_facts::behind(in.last(), "prefetch").holding(count_).with("count", count_),
+        detail::prefetch_facts(in.last(), count_),
         [in, count = count_](const detail::open_context& run) {
           auto& counters = run.add_stage("prefetch");
-          detail::concurrent_options options{.slots = count, .workers = 0};
-          std::shared_ptr<detail::concurrent_core> ahead(
-              new detail::concurrent_stage<T, T>(run, counters, options));
-          return async_generator<T>(
-              detail::open_behind(*in.last(), run, detail::owner(std::move(ahead))));
+          const auto most = run.run->options().tune.most;
+          const auto slots = count == automatic ? most : count;
+          auto options = detail::link_options::ahead(slots);
+          detail::owner<detail::link_base> ahead(std::make_shared<detail::link<T>>(run, options));
+          ahead->count_for(counters);
+          run.run->stages().note_workers(counters, {.slots = slots});
+          if (count == automatic) ahead->tune(run.at->key(), detail::queue_tuner(most));
+          ahead->start(in.open(ahead->before(run)));
+          return detail::deliver_from<T>(std::move(ahead));
         });
   }
 
@@ -169,7 +176,9 @@ inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count);
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
 // Keeps up to `count` items ready, from 1 to 1,048,576, so that the stages before it run while the
-// consumer is busy. Throws error(invalid_argument) for another count.
+// consumer is busy. With `automatic` it begins with 2. The run doubles the number while the next
+// stage is starved though the queue was full: items come or are taken in bursts. The limits are
+// `tune_options::most` and the memory budget. Throws error(invalid_argument) for another count.
 inline prefetch_stage prefetch(std::size_t count) { return prefetch_stage(count); }
 
 }  // namespace lade

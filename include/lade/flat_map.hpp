@@ -8,8 +8,8 @@
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/concurrent_flat_map.hpp>
 #include <lade/detail/stages/in_place_calls.hpp>
-#include <lade/detail/stages/spreading.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/pipeline.hpp>
@@ -205,10 +205,10 @@ class flat_mapping : public node<Out> {
 
   async_generator<Out> spread_wide(const open_context& run, stage_counters& counters,
                                    unsigned concurrency, bool shares_cpus) const {
-    using stage = spreading<In, Out, flat_mapping>;
+    using stage = concurrent_flat_map<In, Out, flat_mapping>;
     if (shares_cpus) settings_->list(run, counters, concurrency);
     owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency, shares_cpus));
-    wide->start(in_.open(run.until(wide->stop_token()).taken_by(wide->wanted())));
+    wide->start(in_.open(wide->before(run)));
     return stage::deliver(std::move(wide));
   }
 

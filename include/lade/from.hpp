@@ -174,7 +174,8 @@ class indexed_source final : public node<T> {
   }
 
   static std::string identity_of(const indexed_description<T>& what, const item_list<T>& list) {
-    if (!what.identity.empty() || !what.identity_of) return what.identity;
+    if (!what.identity.empty()) return what.identity;
+    if (!what.identity_of) return list.identity();
     name_digest names;
     for (std::uint64_t i = 0; i < list.size(); ++i) names.add(what.identity_of(list.at(i)));
     return names.text();
@@ -214,11 +215,75 @@ struct from_options {
   std::string_view name = "source";  // name in statistics and errors
 
   // Identifies the data set, such as "questions of May". A run refuses to resume from a state with
-  // another identity. If not given, a listing is identified by the names of its items.
+  // another identity. If not given, an index source is identified by its identity(), and a listing
+  // by the names of its items.
   std::string_view identity = {};
 };
 
+// A class of items that are reached by index, such as the records of an indexed file:
+//
+//   class pages {
+//    public:
+//     std::uint64_t size() const;            // number of items; never changes
+//     page at(std::uint64_t i) const;        // item i, with i < size()
+//     std::string identity() const;
+//   };
+//   auto shuffled = lade::from(pages("book.index")) | lade::shuffle({.seed = 7});
+//
+// The stages that choose items by index (shuffle, draw, shard, take, skip, repeat) cost nothing
+// behind it. A run calls at() for the items that it delivers, and for no others.
+//
+// Identity: a text that is equal for equal items in equal order, in every process. A run refuses to
+// resume from a state with another one. If it is empty, states compare only the number of items.
+//
+// Threads: at() is called on a thread of the CPU pool, by several threads at a time if there are
+// several runs. It may compute or block briefly. To await something, at() returns a name, and a map
+// behind the source reads it.
+//
+// Errors: if at() throws, the run's on_error decides on the item.
+template <class S>
+concept index_source = requires(const S& source, std::uint64_t i) {
+  { source.size() } -> std::convertible_to<std::uint64_t>;
+  { source.identity() } -> std::convertible_to<std::string>;
+  source.at(i);
+};
+
+// A class of items that are listed, such as the files of a directory:
+//
+// - `list()` yields the items in their order; each call lists again.
+// - `list_all()` returns all items, in a std::vector.
+// - `load_all()`, optional: a task that returns the same. A run awaits it instead of list_all(),
+//   for listings that wait for a server.
+// - `identity_of(item)`, optional: the name of an item, without what differs between copies of the
+//   data, such as the directory. States identify the listing by the names of its items. By default
+//   the name is the item's key(), or the item if it is a text or an integer.
+//
+// All are called as const, on a thread of the CPU pool, and may block. What they throw ends the
+// run.
+template <class S>
+concept listing = requires(const S& source) {
+  source.list().next();
+  { source.list_all() } -> std::ranges::random_access_range;
+};
+
 namespace detail {
+
+// The type of the items of an index source.
+template <class S>
+using indexed_item = std::remove_cvref_t<decltype(std::declval<const S&>().at(std::uint64_t{}))>;
+
+// An index source as a list. Owns the source.
+template <index_source S>
+class source_list final : public item_list<indexed_item<S>> {
+ public:
+  explicit source_list(S source) : source_(std::move(source)) {}
+  std::uint64_t size() const override { return static_cast<std::uint64_t>(source_.size()); }
+  indexed_item<S> at(std::uint64_t i) const override { return source_.at(i); }
+  std::string identity() const override { return source_.identity(); }
+
+ private:
+  S source_;
+};
 
 // A random-access range as a list. Owns the range.
 template <class R>
@@ -239,13 +304,28 @@ template <class R>
 concept list_range = std::ranges::random_access_range<const R> &&
                      std::ranges::sized_range<const R> && requires(const R& r) { r[0]; };
 
-// A source that can be listed: lazily by list(), or as a whole by list_all(). A source that waits
-// for a server also has load_all(), which is awaited instead of list_all().
-template <class S>
-concept listing = requires(const S& source) {
-  source.list().next();
-  { source.list_all() } -> std::ranges::random_access_range;
+// What a list can be made of: an index source, or a random-access range.
+template <class L>
+struct listed;
+template <index_source L>
+struct listed<L> {
+  static_assert(!std::is_void_v<indexed_item<L>>,
+                "lade::from: at(i) of an index source must return the item");
+  using value = indexed_item<L>;
+  using list = source_list<L>;
 };
+template <list_range L>
+  requires(!index_source<L>)
+struct listed<L> {
+  using value = std::ranges::range_value_t<L>;
+  using list = range_list<L>;
+};
+
+template <class L>
+concept list_like = index_source<L> || list_range<L>;
+
+template <class L>
+using list_value = typename listed<L>::value;
 
 // Loads the complete list of a listing.
 template <listing S, class T>
@@ -259,9 +339,15 @@ task<std::shared_ptr<const item_list<T>>> load_listing(S source) {
   }
 }
 
-template <class R>
-task<std::shared_ptr<const item_list<std::ranges::range_value_t<R>>>> load_range(R range) {
-  co_return std::make_shared<const range_list<R>>(std::move(range));
+template <list_like L>
+task<std::shared_ptr<const item_list<list_value<L>>>> load_list(L given) {
+  co_return std::make_shared<const typename listed<L>::list>(std::move(given));
+}
+
+template <list_like L>
+task<std::shared_ptr<const item_list<list_value<L>>>> await_list(task<L> loading) {
+  auto loaded = co_await std::move(loading);
+  co_return std::make_shared<const typename listed<L>::list>(std::move(loaded));
 }
 
 template <class T>
@@ -287,10 +373,33 @@ concept optional_function =
     requires(F& f) { typename optional_value<std::invoke_result_t<F&>>::type; };
 
 template <class F>
-using range_of = std::remove_cvref_t<std::invoke_result_t<const F&>>;
+using result_of = std::remove_cvref_t<std::invoke_result_t<const F&>>;
 
 template <class F>
-concept range_function = requires { requires std::ranges::input_range<range_of<F>>; };
+concept range_function =
+    requires { requires std::ranges::input_range<result_of<F>> || list_like<result_of<F>>; };
+
+// A function that returns a task of a list.
+template <class T>
+struct awaited_list;
+template <class L>
+struct awaited_list<task<L>> {
+  using type = L;
+};
+
+template <class F>
+concept task_function = requires(const F& f) { typename awaited_list<result_of<F>>::type; };
+
+// What lacks a part of an index source, or has it only without const.
+template <class S>
+concept unfinished_index_source =
+    !std::ranges::input_range<S> && requires(S& source) { source.at(std::uint64_t{}); };
+
+// The same for a listing.
+template <class S>
+concept unfinished_listing =
+    !std::ranges::input_range<S> &&
+    (requires(S& source) { source.list(); } || requires(S& source) { source.list_all(); });
 
 // The name of an item of a listing, by which states identify the listing.
 template <class Source, class T>
@@ -348,12 +457,15 @@ call_kept_until_empty(shared_const<F> f) {
 // Returns a pipeline that yields the items of `source`:
 // - A vector, span, array or other random-access range. Its items are reached by index, so that
 //   shuffle, shard, take, skip and repeat are free.
+// - An index source, such as io::token_windows. The same.
 // - A listing such as io::files. It yields items while it is being listed, also behind take and
 //   skip. If shuffled, drawn, sharded or repeated, it is first listed completely; then its items
 //   are reached by index.
 // - Any other range. Every run iterates over it from its beginning.
 // - A function that returns a range, such as a long listing or a generator. Every run calls it
-//   anew. If the range is a random-access range, its items are reached by index.
+//   anew. If the range is a random-access range or an index source, its items are reached by index.
+// - A function that returns a task of a random-access range or of an index source, which waits for
+//   a server, say. Every run calls it and awaits the task on the CPU pool.
 // - A function that returns an async_generator. Every run calls it anew.
 // - A function that returns a std::optional. A run calls it until it returns an empty one. Every
 //   run calls its own copy, so the function may count. A function that cannot be copied is shared
@@ -365,19 +477,18 @@ template <class Source>
 auto from(Source source, const from_options& options = {}) {
   std::string name(options.name);
   std::string identity(options.identity);
-  if constexpr (detail::listing<Source>) {
+  if constexpr (detail::list_like<Source>) {
+    using value = detail::list_value<Source>;
+    std::shared_ptr<const detail::item_list<value>> kept =
+        std::make_shared<const typename detail::listed<Source>::list>(std::move(source));
+    return detail::make_indexed<value>({name, [kept] { return detail::give_list<value>(kept); },
+                                        nullptr, identity, nullptr, kept->size()});
+  } else if constexpr (listing<Source>) {
     using value = std::ranges::range_value_t<decltype(source.list_all())>;
     return detail::make_indexed<value>(
         {name, [source] { return detail::load_listing<Source, value>(source); },
          [source] { return source.list(); }, identity,
          [source](const value& item) { return detail::listed_identity(source, item); }});
-  } else if constexpr (detail::list_range<Source>) {
-    using value = std::ranges::range_value_t<Source>;
-    using list = detail::range_list<Source>;
-    std::shared_ptr<const detail::item_list<value>> kept =
-        std::make_shared<const list>(std::move(source));
-    return detail::make_indexed<value>({name, [kept] { return detail::give_list<value>(kept); },
-                                        nullptr, identity, nullptr, kept->size()});
   } else if constexpr (detail::generator_function<Source>) {
     using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
     return detail::make_source<value>(options, std::move(source));
@@ -392,18 +503,35 @@ auto from(Source source, const from_options& options = {}) {
                                           return detail::call_kept_until_empty(source);
                                         });
   } else if constexpr (detail::range_function<Source>) {
-    using range = detail::range_of<Source>;
-    using value = std::ranges::range_value_t<range>;
-    if constexpr (detail::list_range<range>)
-      return detail::make_indexed<value>({name,
-                                          [source = detail::shared_const(std::move(source))] {
-                                            return detail::load_range<range>((*source)());
-                                          },
-                                          nullptr, identity});
+    using range = detail::result_of<Source>;
+    if constexpr (detail::list_like<range>)
+      return detail::make_indexed<detail::list_value<range>>(
+          {name,
+           [source = detail::shared_const(std::move(source))] {
+             return detail::load_list<range>((*source)());
+           },
+           nullptr, identity});
     else
-      return detail::make_source<value>(
+      return detail::make_source<std::ranges::range_value_t<range>>(
           options, [source = std::move(source)] { return detail::each_of<range>(source()); });
+  } else if constexpr (detail::task_function<Source>) {
+    using list = typename detail::awaited_list<detail::result_of<Source>>::type;
+    static_assert(detail::list_like<list>,
+                  "lade::from: the task must return a random-access range or an index source");
+    return detail::make_indexed<detail::list_value<list>>(
+        {name,
+         [source = detail::shared_const(std::move(source))] {
+           return detail::await_list<list>((*source)());
+         },
+         nullptr, identity});
   } else {
+    static_assert(!detail::unfinished_index_source<Source>,
+                  "lade::from: an index source has size(), at(index) and identity(), and all are "
+                  "callable as const");
+    static_assert(
+        !detail::unfinished_listing<Source>,
+        "lade::from: a listing has list(), which returns a generator, and list_all(), and "
+        "both are callable as const");
     static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
     using value = std::ranges::range_value_t<Source>;
     if constexpr (std::ranges::input_range<const Source>)

@@ -14,6 +14,7 @@
 #include <lade/channel.hpp>
 #include <lade/checksum.hpp>
 #include <lade/context.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
 #include <lade/description.hpp>
@@ -47,6 +48,7 @@
 #include <lade/profile.hpp>
 #include <lade/promise.hpp>
 #include <lade/random.hpp>
+#include <lade/reactor_operation.hpp>
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>
 #include <lade/run.hpp>
@@ -69,6 +71,7 @@
 #include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
 #include <lade/trace.hpp>
+#include <lade/wait_list.hpp>
 #include <lade/waiting_items.hpp>
 #include <lade/when_all.hpp>
 #include <lade/window.hpp>

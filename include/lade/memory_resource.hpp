@@ -50,11 +50,12 @@ class memory_resource : public std::enable_shared_from_this<memory_resource> {
   }
 };
 
-namespace detail {
-
-// Shares the ownership of the resource, or, if no shared_ptr owns it, refers to it. Null for null.
+// For classes that keep a resource which they are given by reference. Shares the ownership of the
+// resource, or, if no shared_ptr owns it, refers to it without owning. Null for null.
 std::shared_ptr<memory_resource> share_of(memory_resource& resource);
 std::shared_ptr<memory_resource> share_of(memory_resource* resource);
+
+namespace detail {
 
 // Throws error(invalid_argument), "<doing>: ...", if `memory`, the value of an option of that name,
 // is memory that the CPU cannot write. Null, the default, is allowed.

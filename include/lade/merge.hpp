@@ -109,15 +109,15 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
 template <class T>
 async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const open_context& run,
                                   stage_counters& counters, merge_end end) {
-  auto ends_after =
-      end == merge_end::first ? std::min<std::size_t>(1, inputs.size()) : inputs.size();
-  owner merged(std::make_shared<link<T>>(
-      run, link_options{.slots = 2 * inputs.size(), .ends_after = ends_after}));
+  auto options = link_options::gathering(2 * inputs.size(), inputs.size());
+  if (end == merge_end::first) options.ends_after = std::min<std::size_t>(1, inputs.size());
+  options.counts_items = true;
+  owner<link_base> merged(std::make_shared<link<T>>(run, options));
   merged->count_for(counters);
-  auto before = merged->before();
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    merged->start(counted_in(inputs[i].open(before.branch(i)), counters.in));
-  return counted_out(link<T>::deliver(std::move(merged)), counters);
+  run.run->stages().note_workers(counters, {.slots = 2 * inputs.size(), .gathers = true});
+  auto before = merged->before(run);
+  for (std::size_t i = 0; i < inputs.size(); ++i) merged->start(inputs[i].open(before.branch(i)));
+  return deliver_from<T>(std::move(merged));
 }
 
 template <class T>

@@ -6,14 +6,53 @@
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/detail/runtime/reactor.hpp>
 
+#include <cassert>
 #include <chrono>
 #include <unordered_map>
 
 namespace lade {
 
 // A thread of a runtime that waits for descriptors, timers and system calls. See
-// reactor_service::where() for the reactor of a service.
+// reactor_service::where() for the reactor of a service. Modules use three of its members:
+//
+// - `service<S>()`: its service of class S, created on first use. On its thread only. Rethrows
+//   exceptions of the constructor of S.
+// - `post({function, argument})`: calls `function(argument)`, a void (*)(void*) noexcept, on its
+//   thread. Any thread. Never fails: it blocks while there is no memory for the queue.
+// - `close(fd)`: closes a descriptor, without waiting. On its thread only.
 using reactor_thread = detail::reactor;
+
+// A timer of a service, beyond its set_timer(): one for each transfer, say. It is set, cancelled
+// and called on the thread of one reactor. It must not be set when it is destroyed; then any thread
+// may destroy it.
+class reactor_timer : private detail::timer {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  reactor_timer(const reactor_timer&) = delete;
+  reactor_timer& operator=(const reactor_timer&) = delete;
+
+  // Has expired() called once at the time `when`, and not at an earlier time that was set.
+  void set(reactor_thread& where, clock::time_point when) noexcept {
+    cancel(where);
+    deadline = when;
+    where.start(*this);
+  }
+  void cancel(reactor_thread& where) noexcept { where.remove(*this); }
+
+  bool is_set() const noexcept { return started; }
+  clock::time_point when() const noexcept { return deadline; }  // set last
+
+ protected:
+  reactor_timer() noexcept {
+    fired = [](detail::timer& due) noexcept { static_cast<reactor_timer&>(due).expired(); };
+  }
+  ~reactor_timer() { assert(!started); }
+
+ private:
+  // May set the timer again.
+  virtual void expired() noexcept = 0;
+};
 
 // One object per reactor and class, such as the handle of a transfer library. The service is
 // created when a coroutine first asks for it. It is created, called and destroyed on the reactor's
@@ -52,7 +91,7 @@ class reactor_service {
   // events remain.
   void poll(int fd, unsigned events);
 
-  // Sets the time of the only timer: expired() is called then. max(): never.
+  // Sets the time of the service's own timer: expired() is called then. max(): never.
   void set_timer(clock::time_point when) noexcept;
 
   // Closes a descriptor asynchronously. Returns without waiting.
@@ -81,7 +120,14 @@ class reactor_service {
 
 // The base of the awaitables of a service. On the reactor's thread, begin() starts the work, and
 // end_early() makes it end soon after a stop. `complete("after a transfer")` must be called once;
-// it resumes the coroutine on its executor.
+// it resumes the coroutine on its executor. All three run on the reactor's thread.
+//
+// After a stop, await_resume() throws error(stopped). It asks for both cases: `stopped()` if the
+// stop came before begin(), which then was not called, and `ended_early()` if end_early() was.
+//
+// Throws error(no_runtime) outside a runtime. Awaiters cannot be copied, and GCC 12 copies what is
+// awaited by its name. So the awaited object is a description, whose `operator co_await() const`
+// returns the awaiter.
 template <class S>
 class service_await : public detail::reactor_await {
  protected:

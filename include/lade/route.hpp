@@ -216,9 +216,10 @@ class routing final : public node<Out> {
 
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
-    const link_options all{.slots = 2 * paths_.size(), .ends_after = paths_.size()};
-    owner results(std::make_shared<link<Out>>(run, all));
-    auto inside = results->before();
+    const auto queued = 2 * paths_.size();
+    const auto options = link_options::gathering(queued, paths_.size());
+    owner<link_base> results(std::make_shared<link<Out>>(run, options));
+    auto inside = results->before(run);
     auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
     auto upstream = inside.until(split->stop_token());
     std::vector<async_generator<Out>> opened;  // last path first: statistics reverse the order
@@ -227,16 +228,17 @@ class routing final : public node<Out> {
     auto& counters = run.add_stage(settings.name);
     auto items = in_.open(upstream);
     results->count_for(counters);
+    run.run->stages().note_workers(counters, {.slots = queued, .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
     split->start(deal(split, results.shared(), std::move(items), choose_, upstream, counters),
                  counters);
-    return observe(link<Out>::deliver(std::move(results)), run, counters);
+    return observe(deliver_from<Out>(std::move(results)), run, counters);
   }
 
  private:
   // Takes the input's items, and moves each to its path.
-  static task<> deal(std::shared_ptr<detail::split<T>> split, std::shared_ptr<link<Out>> results,
+  static task<> deal(std::shared_ptr<detail::split<T>> split, std::shared_ptr<link_base> results,
                      async_generator<T> in, chooser choose, open_context run,
                      stage_counters& counters) {
     std::exception_ptr failure;

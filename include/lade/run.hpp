@@ -4,10 +4,12 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
-#include <lade/channel.hpp>
 #include <lade/detail/observability/observer.hpp>
 #include <lade/detail/observability/profiler.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/link.hpp>
+#include <lade/detail/stages/slot_ring.hpp>
+#include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run_options.hpp>
 #include <lade/runtime.hpp>
@@ -20,12 +22,14 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -44,22 +48,6 @@ std::uint64_t take_profile_wanted();
 // Profiles the stages of a run and writes the result to standard error, or the reason why there is
 // none.
 task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items);
-
-// Marks the consumer of a run as waiting for an item while it lives, unless items are ready. The
-// item that the consumer waits for may exceed the memory budget.
-class wanted_item {
- public:
-  wanted_item(run_state& run, std::size_t ready) : run_(run) {
-    if (ready > 0) return;
-    run_.wanted()->await(demand::next);
-    run_.runtime().memory().reconsider();
-  }
-  wanted_item(const wanted_item&) = delete;
-  ~wanted_item() { run_.wanted()->await(demand::none); }
-
- private:
-  run_state& run_;
-};
 
 // The exclusive right to take an item of a run. The constructor throws error(wrong_thread) if
 // another thread or coroutine has it.
@@ -131,21 +119,15 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     if (ended_) co_return std::nullopt;
     consumer_.asked();
     std::optional<T> item;
-    lineage origin;
-    {
-      auto next = std::exchange(in_hand_, std::nullopt);
-      detail::stopwatch waiting(state_->sink.starving);
-      detail::wanted_item wanted(*state_, items_.size());
-      if (!next) next = co_await items_.pop();
-      if (next) {
-        item.emplace(std::move(next->item));
-        origin = std::move(next->origin);
-      }
-    }
-    if (item) {
+    auto slot = std::exchange(ready_, none);
+    if (slot == none) slot = co_await items_->take();
+    if (slot != none) {
+      item.emplace(std::move(items_->item(slot)));
+      auto origin = std::move(items_->origin(slot));
+      items_->free(slot);
       state_->count_delivered();
       state_->progress().note(origin);
-      consumer_.given(origin, state_->arrows(), items_);
+      consumer_.given(origin, state_->arrows(), *items_);
     } else {
       ended_ = true;
       state_->end();
@@ -205,9 +187,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // The counters of all stages up to now. Any thread, at any time.
   run_statistics statistics() const { return state_->statistics(); }
 
-  // settings() returns the current settings of the stages with automatic concurrency, from the
-  // source on. freeze() ends the tuning: those stages keep the best settings found so far. Any
-  // thread, at any time.
+  // settings() returns the current settings of the stages with automatic options, from the source
+  // on; the output queue is called "run". freeze() ends the tuning: those stages keep the best
+  // settings found so far. Any thread, at any time.
   std::vector<stage_setting> settings() const { return state_->tuned().settings(); }
   void freeze() { state_->tuned().freeze(); }
 
@@ -223,13 +205,13 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
                                                 detail::profiler& profiling);
 
   // How the coroutine fill() and the consumer work together:
-  // - fill(), the first of `children_`, opens the stages on the CPU pool. It pushes the items of
-  //   the last stage into `items_` and suspends while `items_` is full.
-  // - The consumer pops items. Only the one that holds `taken_` uses `in_hand_`, `ended_` and
+  // - fill(), the first of `children_`, opens the stages on the CPU pool. It moves the items of
+  //   the last stage into `items_` and suspends while `items_` is full. While memory is short, it
+  //   takes the next item only when the consumer waits for it: that item may exceed the budget.
+  // - The consumer takes items. Only the one that holds `taken_` uses `ready_`, `ended_` and
   //   `consumer_`.
-  // - However fill() ends, `closer` closes `items_`. The channel closes and parks consumers under
-  //   one mutex, so a consumer sees that it is closed or is resumed by close().
-  // - A consumer that pops nothing joins `children_`, and then knows whether a child has failed.
+  // - However fill() ends, `closer` ends `items_`. Items in it can still be taken.
+  // - A consumer that gets no item joins `children_`, and then knows whether a child has failed.
   // - The destructor ends the members in reverse order: the watchdog's entry, then `children_`,
   //   which stops all children and waits for them, then all that children use.
   //
@@ -241,37 +223,47 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
         pipeline_(what),
         state_(std::make_shared<detail::run_state>(where, options, children_, before.get(),
                                                    profiling)),
-        items_(options.ready),
+        items_(
+            std::make_shared<detail::link<T>>(state_, output_options(options), state_->wanted())),
         consumer_(options.trace),
         children_(state_->surroundings()) {
     where.require_same_process();
+    items_->count_for(state_->sink);
     watch_.emplace(state_);
-    children_.start(fill(pipeline_, state_, items_, std::move(before)));
+    children_.start(fill(pipeline_, state_, *items_, std::move(before)));
   }
 
-  // An item that is ready for the consumer. It is a class with a constructor because GCC 12 cannot
-  // push an aggregate into a channel.
-  class ready {
-   public:
-    ready(T&& next, lineage positions) : item(std::move(next)), origin(std::move(positions)) {}
-    T item;
-    lineage origin;
-  };
+  static constexpr auto none = detail::slot_ring::none;
 
+  // fill() may hold one item more than are ready.
+  static detail::link_options output_options(const run_options& options) {
+    const auto ready = options.ready == automatic ? options.tune.most : options.ready;
+    return {.ring = {.slots = ready + 1, .waits_for_memory = true, .measures_feeder = true},
+            .is_traced = false,
+            .is_output = true};
+  }
+
+  // Ends the output queue when fill() ends or is asked to stop.
   class closer {
    public:
-    closer(channel<ready>& items, detail::run_state& state) noexcept
-        : items_(items), state_(state) {}
+    closer(detail::link<T>& items, detail::run_state& state, const std::stop_token& stop)
+        : items_(items), state_(state), on_stop_(stop, end_items{items}) {}
     closer(const closer&) = delete;
     ~closer() {
       state_.progress().settle();
       state_.input_over().set();
-      items_.close();
+      items_.end_input(nullptr);
     }
 
    private:
-    channel<ready>& items_;
+    struct end_items {
+      detail::link<T>& items;
+      void operator()() const noexcept { items.end_input(nullptr); }
+    };
+
+    detail::link<T>& items_;
     detail::run_state& state_;
+    std::stop_callback<end_items> on_stop_;
   };
 
   class children_watch {
@@ -284,17 +276,13 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     detail::run_state& state_;
   };
 
-  // Waits until next() can return without suspending: until an item is in `in_hand_`, or the run
-  // has ended.
+  // Waits until next() can return without suspending: until an item is in `ready_`, or the run has
+  // ended.
   task<> look_ahead() {
     detail::alone taking(taken_);
-    if (in_hand_ || ended_) co_return;
-    {
-      detail::stopwatch waiting(state_->sink.starving);
-      detail::wanted_item wanted(*state_, items_.size());
-      in_hand_ = co_await items_.pop();
-    }
-    if (in_hand_) co_return;
+    if (ready_ != none || ended_) co_return;
+    ready_ = co_await items_->take();
+    if (ready_ != none) co_return;
     state_->end();
     co_await children_.ended();
   }
@@ -306,11 +294,11 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     if (failure) std::rethrow_exception(failure);
   }
 
-  // Pulls items from the last stage into `items`. While memory is short, it pulls the next item
-  // only when the consumer waits for it: that item may exceed the budget.
+  // Opens the stages and moves the items of the last one into `items`.
   static task<> fill(const pipeline<T>& what, std::shared_ptr<detail::run_state> state,
-                     channel<ready>& items, std::shared_ptr<detail::run_state> before) {
-    closer at_the_end(items, *state);
+                     detail::link<T>& items, std::shared_ptr<detail::run_state> before) {
+    auto& surroundings = co_await detail::this_context_reference();
+    closer at_the_end(items, *state, surroundings.stop);
     if (before) {
       co_await before->input_over();
       state->tuned().begin_epoch();
@@ -321,7 +309,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       co_await detail::tell_profile(*state, what.last(), wanted);
     state->begin();
     detail::begin_telling(state);
-    auto& surroundings = co_await detail::this_context_reference();
+    if (state->options().ready == automatic)
+      items.tune(state->output_key(), detail::queue_tuner(state->options().tune.most));
     state->make_plan(*what.last());
     detail::open_input until_all_are(state);
     auto source = what.open(detail::open_context(state, surroundings.stop));
@@ -329,27 +318,24 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     if (!is_trial) detail::node_base::warn_of_same_epoch(*state);
     state->progress().begin(state->stages().names());
     state->progress().settle();
-    std::uint64_t pulled = 0;
-    while (auto item = co_await source.next()) {
-      if (state->progress().is_taken(source.origin())) continue;
-      {
-        ready next(std::move(*item), source.origin());
-        state->wanted()->await(detail::demand::none);  // before the push hands the item over
-        detail::stopwatch waiting(state->sink.output_wait);
-        co_await items.push(std::move(next));
-      }
-      if (!state->short_of_memory(++pulled)) continue;
-      detail::stopwatch waiting(state->memory_wait);
-      co_await items.wanted();
-    }
+    if (state->progress().resumed()) source = without_taken(std::move(source), state);
+    co_await items.fill_from(source);
+    if (surroundings.stop.stop_requested()) throw error(errc::stopped, "run");
     state->progress().end();
+  }
+
+  // Drops the items that the run had delivered before it was resumed.
+  static async_generator<T> without_taken(async_generator<T> items,
+                                          std::shared_ptr<detail::run_state> state) {
+    while (auto* item = co_await items.next())
+      if (!state->progress().is_taken(items.origin())) co_yield *item;
   }
 
   detail::runtime_use use_;
   const pipeline<T> pipeline_;  // owns the closures whose coroutines are children
   std::shared_ptr<detail::run_state> state_;
-  channel<ready> items_;
-  std::optional<ready> in_hand_;  // item that look_ahead() has popped
+  std::shared_ptr<detail::link<T>> items_;
+  std::size_t ready_ = none;  // slot of the item that look_ahead() has taken
   detail::consumer_trace consumer_;
   bool ended_ = false;
   std::atomic<bool> taken_ = false;  // whether a consumer is taking an item

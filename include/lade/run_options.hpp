@@ -87,8 +87,8 @@ struct run_options {
   std::uint64_t seed = 0;  // seed of random transformations; a shuffle has its own seed
 
   // Capacity of the output queue: finished items that may wait for the consumer, in addition to the
-  // items inside the stages. 1 to 1,048,576. Raise it for many small items: when the queue is full,
-  // the run suspends until it is half empty.
+  // items inside the stages. 1 to 1,048,576, or `automatic`. Raise it for many small items: when
+  // the queue is full, the run suspends until a quarter of it is empty.
   std::size_t ready = 2;
 
   // The state of an earlier run (a checkpoint). This run delivers the items that the earlier run

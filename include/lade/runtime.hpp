@@ -29,11 +29,7 @@ class pipeline;
 template <class T>
 class run;
 
-namespace detail {
-
 class runtime_use;
-
-}  // namespace detail
 
 struct runtime_options {
   unsigned threads = 0;  // threads of the CPU pool, up to 65,536; 0: one per available CPU
@@ -114,7 +110,7 @@ class runtime {
   void require_same_process() const;
 
  private:
-  friend class detail::runtime_use;
+  friend class runtime_use;
 
   struct kept_service {
     const void* kind;
@@ -154,10 +150,9 @@ class runtime {
   int process_;
 };
 
-namespace detail {
-
 // Counts as a user of a runtime while it lives. A runtime that is destroyed while it has users ends
-// the process.
+// the process. For objects of modules that refer to a runtime beyond the coroutine that made them.
+// Any thread.
 class runtime_use {
  public:
   explicit runtime_use(runtime& used) noexcept : used_(used) { used_.uses_.fetch_add(1); }
@@ -167,6 +162,10 @@ class runtime_use {
  private:
   runtime& used_;
 };
+
+namespace detail {
+
+using lade::runtime_use;
 
 template <class T>
 T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token stop = {}) {
@@ -185,6 +184,10 @@ T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token sto
   return work.take();
 }
 
+// The reactor of wait_on_reactor. Throws error(no_runtime), or error(wrong_thread) on a reactor's
+// thread.
+reactor& reactor_to_wait_for(const context& surroundings);
+
 }  // namespace detail
 
 // Runs a task on the runtime's CPU pool and blocks until the task has finished. Returns its result.
@@ -193,6 +196,31 @@ T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token sto
 template <class T>
 T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
   return detail::sync_wait_on(where.pool(), where, std::move(work), std::move(stop));
+}
+
+// Runs a task on a reactor of the runtime of `surroundings`, in that context, and blocks the
+// calling thread until the task has finished. Returns its result, or throws its exception. For
+// callbacks of libraries that expect bytes at once: a module calls such a library on threads of a
+// thread_pool of its own, and the callback waits here.
+//
+// While it blocks, its thread runs nothing else. On the CPU pool of the runtime it may therefore
+// wait forever, if the task itself needs that pool.
+//
+// `surroundings` must outlive the call. Throws error(no_runtime) if it has no runtime, and
+// error(wrong_thread) on the thread of a reactor, which must not block.
+template <class T>
+T wait_on_reactor(const context& surroundings, task<T> work) {
+  auto& reactor = detail::reactor_to_wait_for(surroundings);
+  work.require_unstarted();
+  context on_reactor = surroundings;
+  on_reactor.home = &reactor;
+  detail::promise_base root;
+  root.context = &on_reactor;
+  detail::blocking_completion done;
+  detail::start_job start(work, root, done);
+  start.post(reactor);
+  done.wait();
+  return work.take();
 }
 
 }  // namespace lade

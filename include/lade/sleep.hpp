@@ -71,12 +71,12 @@ class disarm {
 template <class T>
 task<T> disarm_after(task<T> work, const context& surroundings, std::stop_source& alarm) {
   disarm at_the_end(alarm);
-  co_return co_await under(surroundings, std::move(work));
+  co_return co_await with_context(surroundings, std::move(work));
 }
 
 inline task<> set_alarm(const context& surroundings, task<> alarm) {
   try {
-    co_await under(surroundings, std::move(alarm));
+    co_await with_context(surroundings, std::move(alarm));
   } catch (const error& failure) {
     if (failure.code() != errc::stopped) throw;
   }
@@ -97,7 +97,7 @@ inline task<> set_alarm(const context& surroundings, task<> alarm) {
 template <class T>
 task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
                      std::string doing = "wait for a task") {
-  auto& outer = co_await detail::this_context_reference();
+  auto& outer = co_await this_context_reference();
   if (!outer.runtime) throw error(errc::no_runtime, doing);
   std::stop_source late;
   std::stop_source alarm;

@@ -27,17 +27,19 @@ class blocking_completion : public completion {
   futex_word state_ = running;
 };
 
-// Throws error(wrong_thread) on a thread of a runtime, which must not block.
-void require_blocking_allowed();
-
 }  // namespace detail
+
+// For functions that block until other threads have done something. Throws error(wrong_thread) on a
+// thread of a runtime or of a thread_pool, which must not block: it may be the one that is waited
+// for.
+void require_blocking_allowed();
 
 // Runs a task that needs no runtime, and blocks until it has finished. Starts it on the calling
 // thread. Tasks that read, sleep or decode require sync_wait(runtime, task) of runtime.hpp. Throws
 // error(wrong_thread) on a thread of a runtime.
 template <class T>
 T sync_wait(task<T> work) {
-  detail::require_blocking_allowed();
+  require_blocking_allowed();
   work.require_unstarted();
   detail::blocking_completion done;
   if (!work.start({}, done)) done.wait();

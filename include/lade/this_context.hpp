@@ -1,4 +1,4 @@
-// A coroutine's access to its own execution context.
+// A coroutine's access to its own execution context, and tasks in another one.
 
 #pragma once
 
@@ -30,20 +30,44 @@ class this_context_awaiter {
 
 inline const context this_context_awaiter::none;
 
-// `co_await this_context_reference()` returns the context by reference. In a task the reference is
-// valid until the task ends; in a generator only until the next co_yield.
-class this_context_reference : public this_context_awaiter {
+}  // namespace detail
+
+// `co_await this_context()` returns a copy of the context of the awaiting coroutine, such as its
+// runtime and stop token. The context of a task never changes. A generator has the context of the
+// coroutine that awaits its next value. It may change at each co_yield, so query it again
+// afterwards.
+inline detail::this_context_awaiter this_context() noexcept { return {}; }
+
+// `co_await this_context_reference()` returns the same by reference, without the cost of a copy. In
+// a task the reference is valid until the task ends; in a generator only until the next co_yield.
+class this_context_reference : public detail::this_context_awaiter {
  public:
   const context& await_resume() const noexcept { return *context_; }
 };
 
-// `co_await under(surroundings, task)` awaits the task in the context `surroundings`, which must
-// outlive the await, instead of the awaiter's context.
+namespace detail {
+
+using lade::this_context_reference;
+
+}  // namespace detail
+
+// `co_await with_context(surroundings, task)` awaits the task in the context `surroundings` instead
+// of the awaiter's, for example with another stop token, executor or memory:
+//
+//   auto inner = co_await lade::this_context();
+//   inner.memory = nullptr;  // memory that does not count to the budget of the run
+//   auto answer = co_await lade::with_context(inner, ask(question));
+//
+// `surroundings` must outlive the await; name it, since GCC 12 destroys a context that is a
+// temporary of an awaiting expression twice. The awaiter resumes on its own executor. The task is
+// started on the awaiting thread: it begins with continue_on to begin on another executor.
+//
+// Throws error(invalid_argument) for a task that was started or moved from.
 template <class T>
-class under : private completion {
+class with_context : private detail::completion {
  public:
-  under(const context& surroundings, task<T> work)
-      : completion{resume_parent}, work_(std::move(work)) {
+  with_context(const context& surroundings, task<T> work)
+      : detail::completion{resume_parent}, work_(std::move(work)) {
     work_.require_unstarted();
     root_.context = &surroundings;
   }
@@ -51,7 +75,7 @@ class under : private completion {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
-    auto* base = base_of(parent);
+    auto* base = detail::base_of(parent);
     parent_ = parent;
     parent_context_ = base ? base->context : nullptr;
     root_.consumed = base ? base->consumed : nullptr;
@@ -60,23 +84,15 @@ class under : private completion {
   T await_resume() { return work_.take(); }
 
  private:
-  static void resume_parent(completion& self) noexcept {
-    auto& waiting = static_cast<under&>(self);
-    resume_at_home(waiting.parent_, waiting.parent_context_);
+  static void resume_parent(detail::completion& self) noexcept {
+    auto& waiting = static_cast<with_context&>(self);
+    detail::resume_at_home(waiting.parent_, waiting.parent_context_);
   }
 
-  promise_base root_;
+  detail::promise_base root_;
   task<T> work_;
   std::coroutine_handle<> parent_;
   const context* parent_context_ = nullptr;
 };
-
-}  // namespace detail
-
-// `co_await this_context()` returns a copy of the context of the awaiting coroutine, such as its
-// runtime and stop token. The context of a task never changes. A generator has the context of the
-// coroutine that awaits its next value. It may change at each co_yield, so query it again
-// afterwards.
-inline detail::this_context_awaiter this_context() noexcept { return {}; }
 
 }  // namespace lade

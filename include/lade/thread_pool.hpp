@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/detail/runtime/executor.hpp>
 #include <lade/task.hpp>
 
@@ -82,7 +82,7 @@ class thread_pool final : public detail::executor {
   // inside an awaiting expression twice.
   template <class F, class... Args>
   task<std::invoke_result_t<F, Args...>> run(F function, Args... arguments) {
-    co_await detail::continue_on(*this);
+    co_await continue_on(*this);
     co_return std::invoke(std::move(function), std::move(arguments)...);
   }
 

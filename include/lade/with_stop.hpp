@@ -21,14 +21,14 @@ namespace lade {
 // Returns only when the work has ended. Thread: the stop may be requested on any. Needs no runtime.
 template <class T>
 task<T> with_stop(std::stop_token stop, task<T> work) {
-  auto& outer = co_await detail::this_context_reference();
+  auto& outer = co_await this_context_reference();
   std::stop_source either;
   auto pass_on = [&either] { detail::request_stop(either); };
   std::stop_callback on_outer_stop(outer.stop, pass_on);
   std::stop_callback on_stop(std::move(stop), pass_on);
   context inner = outer;
   inner.stop = either.get_token();
-  co_return co_await detail::under(inner, std::move(work));
+  co_return co_await with_context(inner, std::move(work));
 }
 
 }  // namespace lade

@@ -1,7 +1,7 @@
 #include <lade/io/formats/from_shards.hpp>
 
 #include <lade/detail/coroutines/owner.hpp>
-#include <lade/detail/stages/spreading.hpp>
+#include <lade/detail/stages/concurrent_flat_map.hpp>
 
 #include <string>
 
@@ -28,10 +28,10 @@ static async_generator<sample> read_in_turn(reading_ptr reading, open_context ru
 static async_generator<sample> read_ahead(const reading_ptr& reading, const open_context& run,
                                           stage_counters& counters, unsigned concurrency,
                                           open_input input) {
-  using stage = spreading<listed_shard, sample, shard_reading>;
+  using stage = concurrent_flat_map<listed_shard, sample, shard_reading>;
   owner several(std::make_shared<stage>(run, counters, reading, concurrency));
-  several->start(shard_reading::remaining_shards(reading, run.until(several->stop_token()),
-                                                 counters, std::move(input)));
+  several->start(
+      shard_reading::remaining_shards(reading, several->before(run), counters, std::move(input)));
   return stage::deliver(std::move(several));
 }
 

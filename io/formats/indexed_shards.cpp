@@ -60,10 +60,23 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
   }
 }
 
-std::size_t indexed_shards::size() const noexcept {
-  std::size_t samples = 0;
-  for (const auto& shard : shards_) samples += shard.groups.size();
-  return samples;
+void indexed_shards::number_samples() {
+  ends_.reserve(shards_.size());
+  for (const auto& shard : shards_) ends_.push_back(size() + shard.groups.size());
+}
+
+std::string indexed_shards::key_at(std::uint64_t i) const {
+  auto end = std::ranges::upper_bound(ends_, i);
+  if (end == ends_.end())
+    throw error(errc::invalid_argument, "list sample " + std::to_string(i),
+                "the shards have " + std::to_string(size()));
+  const auto& shard = shards_[static_cast<std::size_t>(end - ends_.begin())];
+  return key_of(shard, shard.groups[shard.groups.size() - static_cast<std::size_t>(*end - i)]);
+}
+
+std::string indexed_shards::identity_of(const one_shard& from,
+                                        const sample_locations& sample) const {
+  return listed_.identity_of(lade::sample(from.name)) + "/" + sample.key;
 }
 
 std::string indexed_shards::key_of(const one_shard& from, const sample_locations& sample) const {

@@ -49,7 +49,16 @@ class indexed_shards {
   // Throws error(invalid_data) for two samples of one key, or fields of one name.
   void add(std::size_t shard, const io::tar_index& index);
 
-  std::size_t size() const noexcept;
+  // Numbers the samples in the order of the shards. Must be called once, after all shards have been
+  // added.
+  void number_samples();
+
+  std::uint64_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
+  std::string key_at(std::uint64_t i) const;
+
+  // The name of a sample without the common directories of all shards.
+  std::string identity_of(const one_shard& from, const sample_locations& sample) const;
+
   std::string key_of(const one_shard& from, const sample_locations& sample) const;
   const std::vector<one_shard>& all() const noexcept { return shards_; }
 
@@ -69,6 +78,7 @@ class indexed_shards {
   sample_fields fields_;
   std::vector<one_shard> shards_;
   std::unordered_map<std::string_view, std::size_t> by_name_;
+  std::vector<std::uint64_t> ends_;  // of each shard: the number of samples up to its end
 
   std::mutex mutex_;  // guards what follows
   std::vector<std::pair<const one_shard*, std::shared_ptr<const byte_reader>>>

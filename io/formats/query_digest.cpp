@@ -1,6 +1,6 @@
 #include "query_digest.hpp"
 
-#include <lade/detail/pipeline/index.hpp>
+#include <lade/detail/common/name_digest.hpp>
 #include <lade/url.hpp>
 
 namespace lade::detail {
@@ -12,8 +12,7 @@ std::string query_digest(std::string_view name) {
   if (begin == std::string::npos) return {};
   name_digest digest;
   digest.add(std::string_view(url).substr(begin));
-  auto text = digest.text();
-  return text.substr(text.rfind(' ') + 1);
+  return hexadecimal(digest.value());
 }
 
 }  // namespace lade::detail

@@ -96,7 +96,7 @@ struct listed_shard {
   const std::string& key() const noexcept { return *name; }
 };
 
-// The shards that one run reads. As a stage of spreading, it reads several of them at a time.
+// The shards that one run reads. As a concurrent_flat_map, it reads several of them at a time.
 class shard_reading final : public counted {
  public:
   shard_reading(std::shared_ptr<const shard_list> list, const open_context& run);

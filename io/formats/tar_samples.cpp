@@ -1,3 +1,4 @@
+#include <lade/detail/common/name_digest.hpp>
 #include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
@@ -57,6 +58,7 @@ task<tar_samples> tar_samples::make(std::shared_ptr<indexed_shards> shards, std:
                                     unsigned concurrency, tar_options options) {
   if (!directory.empty() && scheme_of(directory).empty()) make_index_directory(directory);
   co_await index_all_shards(*shards, directory, concurrency, options);
+  shards->number_samples();
   co_return tar_samples(std::move(shards));
 }
 
@@ -67,7 +69,16 @@ task<tar_samples> index_shards(shards which, const tar_samples_options& options)
                            options.concurrency, options.read.tar);
 }
 
-std::size_t tar_samples::size() const noexcept { return shards_->size(); }
+std::uint64_t tar_samples::size() const noexcept { return shards_->size(); }
+
+sample tar_samples::at(std::uint64_t i) const { return sample(shards_->key_at(i)); }
+
+std::string tar_samples::identity() const {
+  lade::detail::name_digest names;
+  for (const auto& shard : shards_->all())
+    for (const auto& group : shard.groups) names.add(shards_->identity_of(shard, group));
+  return names.text();
+}
 
 static async_generator<sample> list_groups(std::shared_ptr<const indexed_shards> shards) {
   for (const auto& shard : shards->all())
@@ -89,7 +100,7 @@ std::vector<sample> tar_samples::list_all() const {
 
 std::string tar_samples::identity_of(const sample& listed) const {
   auto [shard, group] = shards_->find(listed.key());
-  return shards_->listed().identity_of(sample(shard->name)) + "/" + group->key;
+  return shards_->identity_of(*shard, *group);
 }
 
 lade::detail::tar_sample_reader tar_samples::read() const {

@@ -88,7 +88,7 @@ static tensor padded_tokens(const tensor& tokens, buffer memory,
   return {{tokens.type(), {static_cast<std::int64_t>(options.length)}}, std::move(memory)};
 }
 
-tensor token_windows::operator()(std::uint64_t i) const {
+tensor token_windows::at(std::uint64_t i) const {
   auto range = place_of(i);
   auto tokens = file_.tokens(range.first, range.count);
   if (range.count == options_.length) return tokens;

@@ -3,7 +3,7 @@
 #include "query_digest.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tokens.hpp>
@@ -199,8 +199,7 @@ task<token_file> open_tokens(std::string name, element_type type) {
     auto opened = co_await open_tokens(std::move(from), type);
     co_return opened.known_as(name);
   }
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime) co_await detail::continue_on(current.runtime->pool());  // mapping blocks
+  co_await continue_on_pool();  // mapping blocks
   co_return token_file::open(std::move(name), type);
 }
 
@@ -220,8 +219,7 @@ task<token_file> open_megatron(std::shared_ptr<const byte_reader> bin,
   require_little_endian(bin->name());
   auto index = co_await read_token_index(idx, options.max_index_bytes);
   auto opened = std::make_shared<token_file::content>(std::move(bin), element_type::u8);
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime) co_await detail::continue_on(current.runtime->pool());  // a long loop
+  co_await continue_on_pool();  // a long loop
   opened->add_index(std::move(index), idx->name());
   co_return token_file(std::move(opened));
 }
@@ -233,8 +231,7 @@ task<token_file> open_megatron(std::string prefix, megatron_options options) {
     auto opened = co_await open_megatron(std::move(bin), std::move(idx), options);
     co_return opened.known_as(prefix + ".bin");
   }
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime) co_await detail::continue_on(current.runtime->pool());
+  co_await continue_on_pool();
   co_return token_file::open_megatron(prefix);
 }
 

@@ -2,7 +2,7 @@
 #include "zip_directory.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/zip.hpp>
@@ -159,11 +159,6 @@ task<std::shared_ptr<const byte_reader>> zip_archive::open_member(
                                                 member.size(), std::move(name));
 }
 
-// Whether this is a reactor's thread, which must not compute for long.
-static bool is_on_reactor(const context& current) {
-  return current.runtime && detail::this_executor == &current.runtime->reactor();
-}
-
 // Unpacks the stored data of a member.
 static task<buffer> unpack_zip_data(buffer content, const zip_member& member,
                                     std::string_view name) {
@@ -171,9 +166,7 @@ static task<buffer> unpack_zip_data(buffer content, const zip_member& member,
   bool is_deflated = member.method() == zip_method::deflated;
   buffer inflated;
   if (is_deflated) inflated = co_await allocate(static_cast<std::size_t>(member.size()));
-  auto& current = co_await detail::this_context_reference();
-  if (member.size() > quick_bytes && is_on_reactor(current))
-    co_await detail::continue_on(current.runtime->pool());
+  if (member.size() > quick_bytes && on_reactor_thread()) co_await continue_on_pool();
   if (is_deflated) {
     inflate_zip_data(content.bytes(), inflated.bytes(), name);
     content = std::move(inflated);

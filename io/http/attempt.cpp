@@ -47,7 +47,7 @@ live_transfer::live_transfer(std::shared_ptr<client::state> client, lade::runtim
 struct live_transfer::ended_elsewhere {
   std::unique_ptr<transfer> ended;
   easy_handle easy;
-  detail::reactor& reactor;
+  reactor_thread& reactor;
   std::shared_ptr<client::state> owner;
 
   void end() noexcept {
@@ -271,7 +271,7 @@ static task<> verify(client::state& client, received& progress, attempt_result& 
 
 task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& request,
                              received& progress) {
-  auto& current = co_await lade::detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   if (!current.runtime)
     throw error(errc::no_runtime, describe_request(request.method(), request.url()));
   route way(request);

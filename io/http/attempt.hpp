@@ -79,8 +79,8 @@ class live_transfer {
   std::shared_ptr<client::state> client_;
   easy_handle easy_;
   std::unique_ptr<transfer> transfer_;
-  detail::reactor* reactor_ = nullptr;  // once it has begun
-  detail::runtime_use use_;
+  reactor_thread* reactor_ = nullptr;  // once it has begun
+  runtime_use use_;
 };
 
 // The part of a body that attempts have received so far, in `destination` if the caller has the
@@ -172,11 +172,11 @@ task<T> count_if_late(client::state& client, task<T> work) {
 // Awaits `work` for a request that began at `start`. Throws error(timed_out) naming the request
 // when its deadline passes. The client must outlive the task.
 template <class T>
-task<T> within_deadline(client::state& client, lade::detail::clock::time_point start, task<T> work,
-                        std::string_view method, std::string_view url) {
+task<T> within_deadline(client::state& client, std::chrono::steady_clock::time_point start,
+                        task<T> work, std::string_view method, std::string_view url) {
   auto limit = client.settings.options.deadline;
   if (limit.count() == 0) return work;
-  auto left = limit - (lade::detail::clock::now() - start);
+  auto left = limit - (std::chrono::steady_clock::now() - start);
   return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
 }
 

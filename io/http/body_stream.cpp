@@ -11,6 +11,7 @@
 #include <lade/url.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -19,13 +20,13 @@ namespace lade::io::http {
 // A body that is delivered in chunks while it is received, over several attempts if need be.
 struct streamed_body {
   std::shared_ptr<client::state> owner;
-  request get_request;                               // its range is the rest of the body
-  std::string etag = {};                             // of the delivered chunks: strong, or empty
-  std::optional<std::uint64_t> object_bytes = {};    // of the whole object, if known
-  bool has_started = false;                          // a chunk was delivered
-  unsigned attempts = 0;                             // since the last byte
-  lade::detail::clock::time_point waits_since = {};  // for the first chunk of an attempt
-  std::optional<object_checksum> checksum = {};      // of the whole object, if to be verified
+  request get_request;                             // its range is the rest of the body
+  std::string etag = {};                           // of the delivered chunks: strong, or empty
+  std::optional<std::uint64_t> object_bytes = {};  // of the whole object, if known
+  bool has_started = false;                        // a chunk was delivered
+  unsigned attempts = 0;                           // since the last byte
+  std::chrono::steady_clock::time_point waits_since = {};  // for the first chunk of an attempt
+  std::optional<object_checksum> checksum = {};            // of the whole object, if to be verified
 };
 
 // The consumer may take as long as it likes.
@@ -175,7 +176,7 @@ static task<> recover(streamed_body& body, failed_attempt failure) {
 }
 
 static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk_bytes) {
-  body.waits_since = lade::detail::clock::now();
+  body.waits_since = std::chrono::steady_clock::now();
   while (true) {
     auto current = co_await this_context();
     if (!current.runtime)
@@ -203,7 +204,7 @@ static async_generator<buffer> stream_body(streamed_body body, std::size_t chunk
     if (!failure) failure = failure_of_end(body, running);
     if (!failure) break;
     hop.reset();
-    if (delivered > 0) body.waits_since = lade::detail::clock::now();
+    if (delivered > 0) body.waits_since = std::chrono::steady_clock::now();
     co_await in_time(body, recover(body, *std::move(failure)));
   }
   verify_stream(body);

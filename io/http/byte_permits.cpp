@@ -5,7 +5,7 @@ namespace lade::io::http {
 // Where the first who waits is stopped, the next is let in by the next release: some body is in
 // flight as long as anybody waits.
 void byte_permits::release(std::uint64_t bytes) {
-  lade::detail::wait_list woken;
+  wait_list woken;
   {
     std::lock_guard lock(mutex_);
     in_flight_ -= bytes;

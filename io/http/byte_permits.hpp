@@ -2,8 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/coroutines/mutex.hpp>
-#include <lade/detail/coroutines/waiter.hpp>
+#include <lade/wait_list.hpp>
 
 #include <coroutine>
 #include <cstdint>
@@ -44,12 +43,12 @@ class byte_permits {
   }
 
   const std::uint64_t limit_;
-  lade::detail::mutex mutex_;
-  lade::detail::wait_list waiters_;
+  std::mutex mutex_;
+  wait_list waiters_;
   std::uint64_t in_flight_ = 0;
 };
 
-class byte_permits::awaiter : private lade::detail::waiter {
+class byte_permits::awaiter : private waiter {
  public:
   awaiter(byte_permits& permits, std::uint64_t bytes) noexcept : permits_(permits), bytes_(bytes) {}
   bool await_ready() const noexcept { return false; }

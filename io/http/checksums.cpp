@@ -1,6 +1,6 @@
 #include "checksums.hpp"
 
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
 
@@ -124,8 +124,7 @@ std::string object_checksum::mismatch() {
 
 task<> update_checksum(object_checksum& into, std::span<const std::byte> bytes) {
   constexpr std::size_t few = std::size_t{256} << 10;
-  auto& current = co_await detail::this_context_reference();
-  if (bytes.size() > few && current.runtime) co_await detail::continue_on(current.runtime->pool());
+  if (bytes.size() > few) co_await continue_on_pool();
   into.update(bytes);
 }
 

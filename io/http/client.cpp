@@ -12,6 +12,7 @@
 #include <lade/url.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <utility>
 
@@ -114,7 +115,7 @@ void require_whole_get(std::string_view doing, const request& request) {
 static task<attempt_result> send_until_answered(std::shared_ptr<client::state> client,
                                                 const request& request, std::span<std::byte> into,
                                                 std::optional<std::uint64_t> most) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   auto& options = client->settings.options;
   require_consistent(request);
   received progress{.destination = into,
@@ -123,7 +124,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
                     .checksum = {},
                     .divide_above = most.value_or(options.divide_above),
                     .max_bytes = std::min(options.max_bytes, request.max_bytes)};
-  auto start = detail::clock::now();
+  auto start = std::chrono::steady_clock::now();
   for (unsigned number = 1;; ++number) {
     auto result = co_await attempt(client, request, progress);
     if (result.divided && most) co_return result;
@@ -133,7 +134,7 @@ static task<attempt_result> send_until_answered(std::shared_ptr<client::state> c
       auto bytes = std::max(progress.filled, result.answer->body().size());
       if (current.trace)
         current.trace->add_io(request.method(), without_secrets(request.url()), start,
-                              detail::clock::now(), static_cast<std::int64_t>(bytes));
+                              std::chrono::steady_clock::now(), static_cast<std::int64_t>(bytes));
       co_return result;
     }
     auto& failure = *result.failure;
@@ -164,8 +165,8 @@ task<attempt_result> send_named(std::shared_ptr<client::state> client, const req
 static task<attempt_result> send_in_time(std::shared_ptr<client::state> client,
                                          const request& request, std::span<std::byte> into = {}) {
   auto answer = send_named(client, request, into, {});
-  auto in_time = within_deadline(*client, detail::clock::now(), std::move(answer), request.method(),
-                                 request.url());
+  auto in_time = within_deadline(*client, std::chrono::steady_clock::now(), std::move(answer),
+                                 request.method(), request.url());
   co_return co_await std::move(in_time);
 }
 

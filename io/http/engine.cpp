@@ -72,16 +72,12 @@ CURLM* engine::open_multi(engine& self) noexcept {
   return made;
 }
 
-engine::engine(detail::reactor& reactor) : reactor_service(reactor), multi_(open_multi(*this)) {
+engine::engine(reactor_thread& reactor) : reactor_service(reactor), multi_(open_multi(*this)) {
   if (!multi_) throw std::bad_alloc();
-  idle_watch_.watched = this;
-  idle_watch_.fired = [](detail::timer& due) noexcept {
-    static_cast<idle_watch&>(due).watched->close_if_idle();
-  };
 }
 
 engine::~engine() {
-  where().remove(idle_watch_);
+  idle_watch_.cancel(where());
   curl_multi_cleanup(multi_);
 }
 
@@ -100,12 +96,10 @@ void engine::detach(transfer& active) noexcept {
   if (--attached_ > 0) return;
   idle_since_ = clock::now();
   idle_timeout_ =
-      idle_watch_.started ? std::min(idle_timeout_, active.idle_timeout) : active.idle_timeout;
+      idle_watch_.is_set() ? std::min(idle_timeout_, active.idle_timeout) : active.idle_timeout;
   auto due = detail::later(idle_since_, idle_timeout_);
-  if (idle_watch_.started && idle_watch_.deadline <= due) return;  // it checks again then
-  where().remove(idle_watch_);
-  idle_watch_.deadline = due;
-  where().start(idle_watch_);
+  if (idle_watch_.is_set() && idle_watch_.when() <= due) return;  // it checks again then
+  idle_watch_.set(where(), due);
 }
 
 // libcurl closes connections that are too old only when a transfer begins. If none begins, the
@@ -115,8 +109,7 @@ void engine::close_if_idle() noexcept {
   auto due = detail::later(idle_since_, idle_timeout_);
   auto* fresh = due <= clock::now() ? open_multi(*this) : nullptr;
   if (!fresh) {
-    idle_watch_.deadline = std::max(due, clock::now() + std::chrono::seconds(1));
-    where().start(idle_watch_);
+    idle_watch_.set(where(), std::max(due, clock::now() + std::chrono::seconds(1)));
     return;
   }
   curl_multi_cleanup(std::exchange(multi_, fresh));
@@ -204,7 +197,7 @@ void engine::end_turn() noexcept {
     collect();
     while (!stepped_.empty()) {
       auto& stepped = stepped_.pop();
-      where().remove(stepped.stall_watch_);
+      stepped.stall_watch_.cancel(where());
       if (auto* step = std::exchange(stepped.waiting_, nullptr)) step->ended();
     }
   } while (due_now_ && ++rounds < most_rounds);
@@ -230,16 +223,11 @@ void engine::collect() noexcept {
   }
 }
 
+void transfer::stalled() noexcept { engine_->end_if_stalled(*this); }
+
 void engine::watch(transfer& running) noexcept {
   if (running.stall_timeout.count() == 0) return;
-  auto& alarm = running.stall_watch_;
-  alarm.watched = &running;
-  alarm.deadline = lade::detail::later(running.last_byte_, running.stall_timeout);
-  alarm.fired = [](detail::timer& due) noexcept {
-    auto& stalled = *static_cast<transfer::watch&>(due).watched;
-    stalled.engine_->end_if_stalled(stalled);
-  };
-  where().start(alarm);
+  running.stall_watch_.set(where(), lade::detail::later(running.last_byte_, running.stall_timeout));
 }
 
 void engine::end_if_silent(const transfer& timed_out) noexcept {
@@ -281,7 +269,7 @@ void engine::advance(transfer& active, transfer_step& step) {
 
 void engine::abort(transfer& active, CURLcode result) noexcept {
   active.waiting_ = nullptr;
-  where().remove(active.stall_watch_);
+  active.stall_watch_.cancel(where());
   stepped_.remove(active);
   if (active.stage_ == transfer::stage::running || active.stage_ == transfer::stage::paused)
     detach(active);

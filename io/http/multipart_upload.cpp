@@ -129,7 +129,7 @@ task<std::string> abort_upload(multipart_upload& upload) {
   surroundings.stop = {};
   try {
     auto abort = with_timeout(multipart_upload::patience, remove_parts(upload), "abort an upload");
-    co_await detail::under(surroundings, std::move(abort));
+    co_await with_context(surroundings, std::move(abort));
   } catch (const error& failure) {
     if (failure.code() != status_code(404)) co_return failure.what();
   }

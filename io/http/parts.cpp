@@ -5,6 +5,7 @@
 #include <lade/io/store.hpp>
 #include <lade/url.hpp>
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -110,8 +111,8 @@ static task<object_part> get_owned_part(std::shared_ptr<client::state> from, req
   try {
     bool is_first = request.range.offset == 0;
     auto part = is_first ? get_first_part(from, request) : get_later_part(from, request);
-    auto in_time = within_deadline(*from, detail::clock::now(), std::move(part), request.method(),
-                                   request.url());
+    auto in_time = within_deadline(*from, std::chrono::steady_clock::now(), std::move(part),
+                                   request.method(), request.url());
     co_return co_await std::move(in_time);
   } catch (const error& failure) {
     if (failure.code() != status_code(412)) throw;

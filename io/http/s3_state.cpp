@@ -144,7 +144,7 @@ static task<> sign_s3_request(std::shared_ptr<const s3_store::state> store,
                               const request& request, http::header_list& headers) {
   auto keys = co_await store->credentials->current();
   if (keys.expires() != s3_credentials::time::max()) {
-    auto& current = co_await detail::this_context_reference();
+    auto& current = co_await this_context_reference();
     auto kept = store->credentials;
     start_background(current, kept.get(), "renew credentials",
                      [kept] { return keep_credentials_fresh(kept); });

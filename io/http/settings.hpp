@@ -26,7 +26,7 @@ task<T> without_budget(task<T> work) {
   auto surroundings = co_await this_context();
   surroundings.memory = nullptr;
   surroundings.claim = nullptr;
-  co_return co_await detail::under(surroundings, std::move(work));
+  co_return co_await with_context(surroundings, std::move(work));
 }
 
 // The host of one of Amazon's services, "s3" or "sts", in a region.

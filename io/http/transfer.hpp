@@ -140,10 +140,17 @@ class transfer {
 
   std::size_t receive_body(const char* data, std::size_t bytes);
   // While it runs.
-  struct watch : detail::timer {
-    transfer* watched = nullptr;
+  class watch final : public reactor_timer {
+   public:
+    explicit watch(transfer& watched) noexcept : watched_(watched) {}
+
+   private:
+    void expired() noexcept override { watched_.stalled(); }
+
+    transfer& watched_;
   };
 
+  void stalled() noexcept;
   bool should_be_divided() const noexcept;
   void begin_body();
   void require_good_head() noexcept;
@@ -158,7 +165,7 @@ class transfer {
   CURLcode result_ = CURLE_OK;
   transfer_step* waiting_ = nullptr;  // the awaiter of the step in progress
   stage seen_ = stage::idle;
-  watch stall_watch_;
+  watch stall_watch_{*this};
   std::chrono::steady_clock::time_point last_byte_;
   std::size_t header_bytes_ = 0;
   bool body_started_ = false;  // its body
@@ -185,18 +192,18 @@ class transfer_list {
 // CURLE_ABORTED_BY_CALLBACK.
 class advance {
  public:
-  explicit advance(transfer& active, detail::reactor*& reactor) noexcept
+  explicit advance(transfer& active, reactor_thread*& reactor) noexcept
       : transfer_(active), reactor_(reactor) {}
   transfer_step operator co_await() const noexcept;
 
  private:
   transfer& transfer_;
-  detail::reactor*& reactor_;
+  reactor_thread*& reactor_;
 };
 
 class transfer_step final : public service_await<engine> {
  public:
-  transfer_step(transfer& active, detail::reactor*& reactor) noexcept
+  transfer_step(transfer& active, reactor_thread*& reactor) noexcept
       : service_await(reactor), transfer_(active), kept_(reactor) {}
 
   void await_resume() const;  // rethrows an error of engine::advance
@@ -207,7 +214,7 @@ class transfer_step final : public service_await<engine> {
   void end_early() noexcept override;
 
   transfer& transfer_;
-  detail::reactor*& kept_;  // the transfer's reactor, once it has begun
+  reactor_thread*& kept_;  // the transfer's reactor, once it has begun
   std::exception_ptr failure_;
 };
 
@@ -220,7 +227,7 @@ inline transfer_step advance::operator co_await() const noexcept { return {trans
 // `stepped_`, and end_turn() resumes their coroutines.
 class engine final : public reactor_service {
  public:
-  explicit engine(detail::reactor& reactor);
+  explicit engine(reactor_thread& reactor);
   ~engine() override;
 
   // Runs the transfer until its step ends; then calls step.ended() at the end of the turn.
@@ -254,8 +261,14 @@ class engine final : public reactor_service {
   void end_if_stalled(transfer& running) noexcept;
   void end_if_silent(const transfer& timed_out) noexcept;
 
-  struct idle_watch : detail::timer {
-    engine* watched = nullptr;
+  class idle_watch final : public reactor_timer {
+   public:
+    explicit idle_watch(engine& watched) noexcept : watched_(watched) {}
+
+   private:
+    void expired() noexcept override { watched_.close_if_idle(); }
+
+    engine& watched_;
   };
 
   connection_list connections_;
@@ -264,7 +277,7 @@ class engine final : public reactor_service {
   std::size_t kept_ = least_kept;      // capacity of the connection pool
   clock::time_point idle_since_ = {};  // while no transfer is attached
   std::chrono::seconds idle_timeout_{60};
-  idle_watch idle_watch_;
+  idle_watch idle_watch_{*this};
   bool due_now_ = false;   // libcurl's timer has expired
   int reading_ = -1;       // the descriptor being read, while more is expected from it
   transfer_list stepped_;  // transfers whose steps have ended, and are resumed by end_turn()

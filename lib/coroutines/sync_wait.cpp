@@ -4,12 +4,9 @@
 
 #include <chrono>
 
-namespace lade::detail {
+namespace lade {
 
-void require_blocking_allowed() {
-  if (this_executor)
-    throw error(errc::wrong_thread, "wait for a task", "a thread of a runtime must not block");
-}
+namespace detail {
 
 // For less time than it takes to fall asleep and be woken: docs/decisions/spin-before-sleep.md.
 void blocking_completion::spin() const noexcept {
@@ -31,4 +28,11 @@ void blocking_completion::finish(completion& self) noexcept {
   if (state.exchange(finished, std::memory_order_acq_rel) == awaited) futex_wake_one(&state);
 }
 
-}  // namespace lade::detail
+}  // namespace detail
+
+void require_blocking_allowed() {
+  if (detail::this_executor)
+    throw error(errc::wrong_thread, "wait for a task", "a thread of a runtime must not block");
+}
+
+}  // namespace lade

@@ -24,6 +24,20 @@ void wait_list::resume_all() {
   }
 }
 
+void wait_list::resume_all_later() {
+  for (auto* each = first_; each;) {
+    auto* next = each->next_;
+    each->resume_later();
+    each = next;
+  }
+}
+
+std::size_t wait_list::size() const noexcept {
+  std::size_t waiters = 0;
+  for (auto* each = first_; each; each = each->next_) ++waiters;
+  return waiters;
+}
+
 // On the thread that requests the stop, perhaps while on_stop_ is still being made.
 void waiter::stop() noexcept {
   {

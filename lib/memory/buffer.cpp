@@ -20,7 +20,7 @@ buffer::buffer(std::size_t bytes) {
 
 buffer::buffer(std::size_t bytes, memory_resource& from) : where_(from.where()) {
   auto* data = detail::allocate_from(from, bytes, alignment);
-  auto deallocate = [bytes, resource = detail::share_of(from)](const void* memory) {
+  auto deallocate = [bytes, resource = share_of(from)](const void* memory) {
     resource->deallocate(const_cast<void*>(memory), bytes, alignment);
   };
   owner_ = std::shared_ptr<const void>(data, std::move(deallocate));

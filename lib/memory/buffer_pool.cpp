@@ -273,7 +273,7 @@ task<buffer> buffer_pool::allocate(std::size_t bytes) { return allocate_from(*th
 task<buffer> buffer_pool::allocate_from(buffer_pool pool, std::size_t bytes) {
   if (bytes == 0) co_return buffer();
   auto block_bytes = block_bytes_for(bytes);
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto found = pool.state_->try_take(*pool.store_, block_bytes, here.claim);
   if (!found.memory) {
     co_await wait_for(pool.state_, block_bytes);
@@ -285,7 +285,7 @@ task<buffer> buffer_pool::allocate_from(buffer_pool pool, std::size_t bytes) {
 
 // Until they are reserved.
 task<> buffer_pool::wait_for(std::shared_ptr<state> pool, std::size_t bytes) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   detail::shared_waiting_time of_none;
   detail::stopwatch of_claim(here.claim ? here.claim->waited : of_none);
   detail::stopwatch of_stage(here.stage ? here.stage->memory_wait : of_none);
@@ -343,7 +343,7 @@ std::optional<buffer> try_allocate(const context& surroundings, std::size_t byte
 }
 
 task<buffer> allocate(std::size_t bytes) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   auto got = try_allocate(here, bytes);
   if (got) co_return std::move(*got);
   auto granted = co_await here.memory->allocate(bytes);
@@ -352,12 +352,12 @@ task<buffer> allocate(std::size_t bytes) {
 }
 
 task<buffer> allocate(std::size_t bytes, memory_resource& from) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   if (!here.memory) co_return buffer(bytes, from);
   auto pool = here.memory->over(from);
   auto inner = here;
   inner.memory = &pool;
-  co_return co_await detail::under(inner, allocate(bytes));
+  co_return co_await with_context(inner, allocate(bytes));
 }
 
 buffer allocate_now(const context& surroundings, std::size_t bytes) {
@@ -373,7 +373,7 @@ memory_charge::memory_charge(std::size_t bytes) {
 void memory_charge::give_back() noexcept { pool_->give_back(pool_->stores.front(), {}, bytes_); }
 
 task<memory_charge> charge(std::size_t bytes) {
-  auto& here = co_await detail::this_context_reference();
+  auto& here = co_await this_context_reference();
   if (!here.memory || bytes == 0) co_return memory_charge();
   auto pool = here.memory->state_;
   bool now = false;
@@ -401,6 +401,26 @@ buffer allocate_now(std::size_t bytes) {
 std::chrono::nanoseconds detail::waited_for_memory(const context& surroundings,
                                                    clock::time_point now) {
   return surroundings.claim ? surroundings.claim->waited.until(now) : std::chrono::nanoseconds();
+}
+
+bool waits_for_memory(const context& surroundings) noexcept {
+  return surroundings.claim && surroundings.claim->waited.is_waiting();
+}
+
+bool never_waits_for_memory(const context& surroundings) noexcept {
+  return !surroundings.claim || surroundings.claim->is_urgent();
+}
+
+plain_call::plain_call(const context& here, memory_charge reserved) {
+  if (!here.memory || !here.stage) return;
+  memory_.emplace(*here.memory, *here.stage, here.stop);
+  memory_->reserve(std::move(reserved));
+  inside_.emplace(*memory_);
+}
+
+std::optional<buffer_pool> pool_of_call() {
+  auto* call = detail::call_memory::current;
+  return call ? std::optional(call->pool()) : std::nullopt;
 }
 
 constinit thread_local detail::call_memory* detail::call_memory::current = nullptr;

@@ -17,12 +17,12 @@ namespace lade {
 
 static constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-std::shared_ptr<memory_resource> detail::share_of(memory_resource& resource) {
+std::shared_ptr<memory_resource> share_of(memory_resource& resource) {
   if (auto shared = resource.weak_from_this().lock()) return shared;
   return {std::shared_ptr<void>(), &resource};
 }
 
-std::shared_ptr<memory_resource> detail::share_of(memory_resource* resource) {
+std::shared_ptr<memory_resource> share_of(memory_resource* resource) {
   return resource ? share_of(*resource) : nullptr;
 }
 

@@ -1,6 +1,6 @@
+#include <lade/continue_on.hpp>
 #include <lade/detail/common/later.hpp>
 #include <lade/detail/observability/observer.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/runtime.hpp>
 #include <lade/task.hpp>
@@ -98,7 +98,7 @@ static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run
   auto surroundings = run->surroundings(std::move(over));
   surroundings.home = &home;
   co_await continue_on(home);
-  co_await under(surroundings, std::move(observing));
+  co_await with_context(surroundings, std::move(observing));
 }
 
 static void begin_observing(const std::shared_ptr<run_state>& run, executor& home,

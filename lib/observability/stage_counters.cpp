@@ -13,27 +13,6 @@ namespace lade::detail {
 
 using std::chrono::nanoseconds;
 
-// Durations below 8 ns have a bucket each; above, a power of two has eight.
-void duration_histogram::add(nanoseconds duration, std::uint64_t times) noexcept {
-  constexpr auto per_octave = duration_counts::per_octave;
-  auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));
-  auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
-  auto eighth = octave >= 3 ? (value >> (octave - 3)) & 7 : (value << (3 - octave)) & 7;
-  auto bucket = std::min(octave, duration_counts::octaves - 1) * per_octave + eighth;
-  counts_[bucket].fetch_add(times, std::memory_order_relaxed);
-}
-
-duration_counts duration_histogram::now() const noexcept {
-  duration_counts result;
-  for (std::size_t i = 0; i < counts_.size(); ++i)
-    result.counts[i] = counts_[i].load(std::memory_order_relaxed);
-  return result;
-}
-
-void duration_histogram::clear() noexcept {
-  for (auto& each : counts_) each.store(0, std::memory_order_relaxed);
-}
-
 nanoseconds wait_sum::until(clock::time_point now) const noexcept {
   auto sum = sum_.load(std::memory_order_relaxed);
   return nanoseconds(std::max<std::int64_t>(sum < 0 ? sum + of(now) : sum, 0));

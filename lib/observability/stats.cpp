@@ -18,31 +18,6 @@ using detail::short_time;
 using detail::utilisation;
 using nanoseconds = std::chrono::nanoseconds;
 
-std::uint64_t duration_counts::total() const noexcept {
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-}
-
-nanoseconds duration_counts::quantile(double part) const noexcept {
-  auto all = total();
-  if (all == 0) return {};
-  auto wanted = std::clamp(part, 0.0, 1.0) * static_cast<double>(all - 1);
-  auto rank = std::min(static_cast<std::uint64_t>(wanted), all - 1);  // rounding can exceed it
-  std::size_t bucket = 0;
-  while (rank >= counts[bucket]) rank -= counts[bucket++];
-  return duration_of(bucket);
-}
-
-nanoseconds duration_counts::duration_of(std::size_t i) noexcept {
-  auto eighths = static_cast<double>(per_octave + i % per_octave) + 0.5;
-  auto octave = static_cast<double>(std::uint64_t{1} << (i / per_octave));
-  return nanoseconds(static_cast<std::int64_t>(eighths / per_octave * octave));
-}
-
-duration_counts& duration_counts::operator-=(const duration_counts& earlier) noexcept {
-  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] -= earlier.counts[i];
-  return *this;
-}
-
 static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.in -= earlier.in;
   stage.out -= earlier.out;

@@ -11,6 +11,10 @@ namespace lade {
 std::string to_code(std::span<const stage_setting> settings) {
   std::string text;
   for (auto& each : settings) {
+    if (each.concurrency == 0) {
+      text += each.stage + ": " + std::to_string(each.buffer.value_or(0)) + "\n";
+      continue;
+    }
     text += each.stage + ": {.concurrency = " + std::to_string(each.concurrency);
     if (each.buffer) text += ", .buffer = " + std::to_string(*each.buffer);
     text += "}\n";
@@ -39,6 +43,8 @@ unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
   if (concurrency == automatic) return cpus_to_use(options, threads);
   return concurrency ? concurrency : threads;
 }
+
+tuner queue_tuner(unsigned most) noexcept { return {{0, std::min(2u, most)}, 0, most}; }
 
 // Steps that are tried one after the other, and by how much the rate must grow to keep one. Down is
 // tried last: a server may serve few better than many.
@@ -86,7 +92,8 @@ void tuner::settle() noexcept {
 
 // Doubles the buffer. Returns false if it is as large as it may be.
 bool tuner::give_room() noexcept {
-  if (now_.buffer >= 8 * now_.concurrency) return false;
+  const bool is_queue = now_.concurrency == 0;
+  if (!is_queue && now_.buffer >= 8 * now_.concurrency) return false;
   now_ = within_bounds({now_.concurrency, 2 * now_.buffer});
   return now_ != std::exchange(kept_, now_);
 }

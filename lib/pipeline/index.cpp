@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <iterator>
 #include <optional>
 #include <variant>
@@ -58,20 +57,6 @@ std::string_view remainder_name(remainder how) noexcept {
   constexpr std::string_view names[] = {"drop", "pad", "wrap", "keep"};
   return names[static_cast<std::size_t>(how)];
 }
-
-static std::string hexadecimal(std::uint64_t number) {
-  char digits[16];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number, 16).ptr};
-}
-
-void name_digest::add(std::string_view name) noexcept {
-  auto digest = value_ ^ name.size();
-  for (char byte : name)
-    digest = (digest ^ static_cast<unsigned char>(byte)) * 0x100000001b3;  // as of FNV-1a
-  value_ = scramble(digest);
-}
-
-std::string name_digest::text() const { return "names " + hexadecimal(value_); }
 
 static std::string text_of(const order_step& step) {
   auto text = [](const char* name, std::uint64_t number) {

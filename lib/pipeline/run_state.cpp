@@ -18,7 +18,7 @@ static run_options options_of_rest(run_options options) {
 }
 
 static void require_run(const run_options& options) {
-  require_count("run", "ready", options.ready, {.least = 1});
+  if (options.ready != automatic) require_count("run", "ready", options.ready, {.least = 1});
   require_retry("run", options.retry);
   require_budget("run", options.error_budget);
   require_tuning("run", options.tune);
@@ -108,7 +108,7 @@ void run_state::warn(const std::string& text) const {
 
 // The surroundings are part of the stage.
 static task<> run_beside(std::shared_ptr<const void>, const context& surroundings, task<> work) {
-  co_await under(surroundings, std::move(work));
+  co_await with_context(surroundings, std::move(work));
 }
 
 void run_state::use(executor& home) {
@@ -125,10 +125,6 @@ void run_state::children_ended() noexcept {
 void run_state::start(std::shared_ptr<const void> stage, const context& surroundings, task<> work) {
   use(*surroundings.home);
   children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
-}
-
-bool run_state::short_of_memory(std::uint64_t items) const {
-  return runtime_.memory().would_wait(stages_.allocated_bytes() / items);
 }
 
 std::string run_state::overview() const {
@@ -154,7 +150,7 @@ run_statistics run_state::statistics() const {
   result.cpus = available_cpus();
   result.sink_wait = sink.starving.until(now);
   result.sink_blocked = sink.output_wait.until(now);
-  result.memory_wait = memory_wait.until(now);
+  result.memory_wait = sink.memory_wait.until(now);
   result.sink_waits = sink.starving.ended();
   result.delivered = sink.out;
   auto first = first_item_.load(std::memory_order_relaxed);

@@ -1,5 +1,5 @@
 #include <lade/background.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/failure.hpp>
 #include <lade/runtime.hpp>
 #include <lade/this_context.hpp>
@@ -39,7 +39,7 @@ static task<> work_until(std::stop_token over, run_state& run, std::string name,
   try {
     co_await continue_on(home);
     has_begun = true;
-    co_await under(surroundings, std::move(work));
+    co_await with_context(surroundings, std::move(work));
   } catch (...) {
     bool is_stopped = is_stop(std::current_exception());
     if (is_stopped && over.stop_requested()) co_return;

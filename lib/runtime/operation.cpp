@@ -1,10 +1,13 @@
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
+#include <lade/reactor_operation.hpp>
 #include <lade/runtime.hpp>
 #include <lade/trace.hpp>
 
 #include <cerrno>
 #include <exception>
+
+#include <unistd.h>
 
 namespace lade::detail {
 
@@ -130,3 +133,19 @@ void sleep_until::awaiter::end_early() noexcept {
 }
 
 }  // namespace lade::detail
+
+namespace lade {
+
+void close_descriptor(int fd) noexcept {
+  if (auto* here = detail::current_reactor())
+    here->close(fd);
+  else
+    ::close(fd);
+}
+
+std::size_t operations_in_flight() noexcept {
+  auto* here = detail::current_reactor();
+  return here ? here->in_flight() : 0;
+}
+
+}  // namespace lade

@@ -295,6 +295,10 @@ void reactor::end_services() noexcept {
   while (!services_.empty()) services_.pop_back();
 }
 
+reactor* current_reactor() noexcept {
+  return this_activity ? static_cast<reactor*>(this_executor) : nullptr;
+}
+
 void reactor::start(timer& deadline) noexcept {
   timers_.insert(deadline);
   deadline.started = true;

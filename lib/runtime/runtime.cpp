@@ -1,3 +1,4 @@
+#include <lade/continue_on.hpp>
 #include <lade/detail/common/fatal.hpp>
 #include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
@@ -125,6 +126,14 @@ detail::reactor& runtime::reactor() noexcept {
   for (std::size_t i = 0; i < count && count > 1; ++i)
     if (reactors_[i].get() == detail::this_executor) return *reactors_[i];
   return reactor(count > 1 ? next_reactor_.fetch_add(1, std::memory_order_relaxed) : 0);
+}
+
+detail::reactor& detail::reactor_to_wait_for(const context& surroundings) {
+  constexpr auto doing = "wait for a reactor";
+  if (!surroundings.runtime) throw error(errc::no_runtime, doing);
+  if (on_reactor_thread())
+    throw error(errc::wrong_thread, doing, "the thread of a reactor must not block");
+  return surroundings.runtime->reactor();
 }
 
 std::string runtime::describe() const {

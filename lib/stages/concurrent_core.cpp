@@ -1,6 +1,5 @@
 #include "items_in_hand.hpp"
 
-#include <lade/detail/observability/observer.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/runtime/activity.hpp>
 #include <lade/detail/runtime/continue_on.hpp>
@@ -20,137 +19,63 @@ static concurrent_options completed(concurrent_options options, const run_option
   return options;
 }
 
+static link_options link_with_workers(const concurrent_options& options) {
+  return {.ring = {.slots = options.slots,
+                   .workers = options.workers,
+                   .order = options.order,
+                   .waits_for_memory = true,
+                   .measures_feeder = true},
+          .counts_items = true,
+          .is_reported = true};
+}
+
 concurrent_core::concurrent_core(const open_context& run, stage_counters& counters,
                                  const concurrent_options& options)
-    : run_(run.run),
-      counters_(counters),
+    : link_base(run, link_with_workers(options)),
       options_(completed(options, run_->options())),
       draws_(run, options.number),
-      path_(run.path),
-      slots_(options.slots),
-      ring_(options.slots, options.workers, options.order, run_->runtime().pool(),
-            run_->runtime().memory(), counters, run.wanted),
-      feeder_claim_(ring_.wanted()),
-      feeder_context_(run_->surroundings(stop_.get_token())),
-      on_consumer_stop_(run.stop, close_on_stop<concurrent_core>{*this}) {
-  stage_workers staff{
-      .workers = options.workers, .on_reactor = options.on_reactor, .slots = options.slots};
-  work_for(counters, feeder_context_);
-  feeder_context_.place = path_.get();
-  feeder_context_.claim = &feeder_claim_;
-  worker_contexts_.assign(options.workers, feeder_context_);
+      slots_(options.slots) {
+  count_for(counters);
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) slots_[slot].record = &record(slot);
+  worker_contexts_.assign(options.workers, context_);
   for (auto& each : worker_contexts_) each.claim = &worker_claims_.emplace_back(ring_.wanted());
   if (options.memory) {
     worker_memory_ = run_->runtime().memory().over(*options.memory);
     for (auto& each : worker_contexts_) each.memory = &*worker_memory_;
   }
-  if (options.pool) {
-    staff.own_threads = options.pool->size();
-    for (auto& each : worker_contexts_) each.home = options.pool;
-  } else if (auto* share = run_->automatic_share(); share && options.shares_cpus) {
-    staff.shared_threads = options.workers;
-    for (auto& each : worker_contexts_) each.home = share;
-  }
-  if (options.on_reactor)
-    for (std::size_t i = 0; i < options.workers; ++i)
-      worker_contexts_[i].home = &run_->runtime().reactor(i);
-  run_->stages().note_workers(counters, staff);
+  run_->stages().note_workers(counters, assign_executors());
   if (options_.shares_cpus)
     run_->tuned().list(run.at->key(), {counters.name(), options_.workers, options_.buffer});
-  registered_.emplace(*this, run.at->key());
+  if (options_.tuned_by) tune(run.at->key(), *options_.tuned_by);
 }
 
-concurrent_core::registration::registration(concurrent_core& stage, const stage_key& key)
-    : stage_(stage) {
-  if (stage_.options_.tuned_by) {
-    stage_.run_->tuned().open(*this, key, stage_.counters_, *stage_.options_.tuned_by);
-    begin_tuning(stage_.run_);
+stage_workers concurrent_core::assign_executors() {
+  stage_workers staff{
+      .workers = options_.workers, .on_reactor = options_.on_reactor, .slots = options_.slots};
+  executor* home = options_.pool;
+  if (options_.pool) {
+    staff.own_threads = options_.pool->size();
+  } else if (auto* share = run_->automatic_share(); share && options_.shares_cpus) {
+    staff.shared_threads = options_.workers;
+    home = share;
   }
-  stage_.run_->stages().watch(*this);  // last: the destructor does not run if this throws
+  for (std::size_t i = 0; i < options_.workers; ++i) {
+    if (home) worker_contexts_[i].home = home;
+    if (options_.on_reactor) worker_contexts_[i].home = &run_->runtime().reactor(i);
+  }
+  return staff;
 }
 
-concurrent_core::registration::~registration() {
-  stage_.run_->stages().unwatch(*this);
-  if (stage_.options_.tuned_by) stage_.run_->tuned().close(*this);
-}
-
-void concurrent_core::close() noexcept {
-  stop_.request_stop();
-  ring_.close();
-}
-
-void concurrent_core::start(generator upstream) {
+void concurrent_core::start_workers(generator upstream) {
   for (auto& surroundings : worker_contexts_)
     run_->start(shared_from_this(), surroundings, work_on(*this, surroundings));
-  run_->start(shared_from_this(), feeder_context_, feed(*this, std::move(upstream)));
+  start(std::move(upstream));
 }
 
-generator concurrent_core::deliver(owner<concurrent_core> self) {
-  std::size_t taken = slot_ring::none;
-  while ((taken = co_await self->ring_.take_done(taken)) != slot_ring::none) {
-    if (self->stop_.stop_requested()) break;  // items have been left that are not dropped
-    auto& slot = self->slots_[taken];
-    if (slot.failure) {
-      self->close();
-      std::rethrow_exception(slot.failure);
-    }
-    if (auto* result = self->result(taken)) {
-      self->count_result(taken);
-      address_with_lineage yielded{slot.origin, result};
-      co_yield yielded;
-    } else {
-      co_await consume(slot.origin);
-    }
-    self->drop_result(taken);
-    slot.mark = {};
-  }
-  if (self->stop_.stop_requested()) throw error(errc::stopped, self->counters_.name());
-  if (self->input_failure_) std::rethrow_exception(self->input_failure_);
-}
-
-task<> concurrent_core::feed(concurrent_core& self, generator upstream) {
-  try {
-    co_await self.fill_slots(upstream);
-  } catch (...) {
-    self.input_failure_ = std::current_exception();
-  }
-  self.ring_.end_input();
-}
-
-task<> concurrent_core::fill_slots(generator& upstream) {
-  identify identity;
-  auto last = slot_ring::none;
-  while (true) {
-    auto free = co_await ring_.take_free(std::exchange(last, slot_ring::none));
-    if (free == slot_ring::none) co_return;
-    void* next = nullptr;
-    {
-      stopwatch waiting(counters_.input_wait);
-      next = co_await upstream.next();
-    }
-    if (!next) co_return;
-    fill(free, next, upstream.origin(), identity(upstream.origin()));
-    if (options_.workers > 0) {
-      last = free;
-    } else {
-      ring_.fill_done(free);
-      note_levels();
-    }
-  }
-}
-
-void concurrent_core::fill(std::size_t number, void* item, const lineage& origin,
-                           const item_identity& identity) {
-  bump(counters_.in);
-  auto& slot = slots_[number];
-  slot.origin = origin;
-  slot.identity = identity;
-  slot.failure = nullptr;
-  slot.attempts = 0;
-  slot.mark = underway(path_.get());
-  slot.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
-  if (run_->watches_stalls()) slot.name = name_of_item(item);
-  put(number, item);
+void concurrent_core::put(std::size_t slot, void* item, const lineage& origin) {
+  slots_[slot].identity = identify_(origin);
+  slots_[slot].attempts = 0;
+  put_item(slot, item);
 }
 
 // `co_await called_task(calls)` starts the task that a worker has got, and waits for its end.
@@ -181,7 +106,7 @@ class called_task : private completion {
 task<> concurrent_core::work_on(concurrent_core& self, const context& surroundings) {
   auto* home = surroundings.home;
   call_log log(self, surroundings);
-  call_memory memory(*surroundings.memory, self.counters_, surroundings.stop);
+  call_memory memory(*surroundings.memory, self.counters(), surroundings.stop);
   co_await continue_on(*home);
   std::exception_ptr failure;
   auto calls = self.begin_worker(failure);
@@ -192,12 +117,12 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
     if (in_hand.has_attempts())
       taken = co_await self.next_attempt(in_hand, log);
     else
-      taken = co_await self.ring_.take_filled(done, *home);
+      taken = co_await self.ring_.take_filled(done);
     if (taken == slot_ring::none) break;
     if (log.had_its_turn()) co_await give_way(*home);
     if (self.run_->failures().is_behind()) co_await self.run_->failures().room();
     auto& slot = self.slots_[taken];
-    slot.failure = failure;
+    slot.record->failure = failure;
     surroundings.claim->set_item(taken);
     if (calls && calls->tells_memory && memory.reserved() == 0) {
       auto reserved = co_await reserve(needed_for(*calls, taken));
@@ -237,7 +162,7 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   try {
     return begin_calls();
   } catch (...) {
-    failure = run_->failures().fail(counters_, {on_error::fail}, {}, {});
+    failure = run_->failures().fail(counters(), {on_error::fail}, {}, {});
     return nullptr;
   }
 }
@@ -275,12 +200,10 @@ executor* concurrent_core::update_home(const context& worker) noexcept {
   return worker_contexts_[number].home = &run_->runtime().reactor(number);
 }
 
-void concurrent_core::note_levels() const {
-  auto* trace = run_->options().trace;
-  if (!trace) return;
+void concurrent_core::trace_levels() const {
   auto now = ring_.count();
-  trace->add_levels(counters_.name(),
-                    {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
+  run_->options().trace->add_levels(
+      counters().name(), {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
 }
 
 void concurrent_core::require_in_time(const slot_state& item, const context& surroundings) const {
@@ -306,55 +229,35 @@ std::optional<clock::duration> concurrent_core::failed(std::size_t slot, std::st
     random draw(run_->options().seed, item.identity.position, item.identity.part, attempt);
     auto pause = pause_after(policy.retry, attempt, draw.uniform());
     if (options_.limits.left(clock::now() + pause - item.begun).count() > 0) {
-      counters_.retried.fetch_add(1, std::memory_order_relaxed);
+      counters().retried.fetch_add(1, std::memory_order_relaxed);
       return pause;
     }
   }
   try {
     substitute(slot);
   } catch (...) {  // is the failure of the item, instead of the one before
-    item.failure =
-        run_->failures().fail(counters_, {on_error::fail}, std::move(name), item.origin, attempt);
+    item.record->failure = run_->failures().fail(counters(), {on_error::fail}, std::move(name),
+                                                 item.record->origin, attempt);
     return std::nullopt;
   }
-  item.failure = run_->failures().fail(counters_, policy, std::move(name), item.origin, attempt);
+  item.record->failure =
+      run_->failures().fail(counters(), policy, std::move(name), item.record->origin, attempt);
   return std::nullopt;
-}
-
-void concurrent_core::registration::set(const tuner::setting& now) {
-  stage_.ring_.bound(now.concurrency, now.concurrency + now.buffer);
-}
-
-std::string concurrent_core::registration::overview(clock::time_point at) const {
-  using enum item_overview::doing;
-  auto now = stage_.ring_.look([this](std::size_t number, bool is_done) {
-    auto& item = stage_.slots_[number];
-    return item_overview{.name = item.name,
-                         .origin = item.origin,
-                         .what = is_done ? done : item.doing.load(std::memory_order_relaxed),
-                         .since = item.since.load(std::memory_order_relaxed)};
-  });
-  return to_string(stage_.counters_.name(), now, at);
-}
-
-void concurrent_core::slot_state::note(item_overview::doing what, clock::time_point now) noexcept {
-  since.store(now, std::memory_order_relaxed);
-  doing.store(what, std::memory_order_relaxed);
 }
 
 concurrent_core::call_log::call_log(concurrent_core& stage, const context& surroundings)
     : stage_(stage),
       surroundings_(surroundings),
       trace_(stage.run_->options().trace),
-      busy_(stage.counters_.busy),
-      pause_(stage.counters_.paused),
-      cpu_(stage.counters_.cpu, !stage.options_.on_reactor) {}
+      busy_(stage.counters().busy),
+      pause_(stage.counters().paused),
+      cpu_(stage.counters().cpu, !stage.options_.on_reactor) {}
 
 void concurrent_core::call_log::begin_call(clock::time_point now) {
   began_ = now;
   busy_.begin(now);
   cpu_.begin();
-  if (stage_.options_.on_reactor) name_step("in its function", stage_.counters_.number);
+  if (stage_.options_.on_reactor) name_step("in its function", stage_.counters().number);
 }
 
 void concurrent_core::call_log::end_call(clock::time_point now) {
@@ -366,10 +269,10 @@ void concurrent_core::call_log::end_call(clock::time_point now) {
 void concurrent_core::call_log::begin_item(slot_state& item, stage_track& track,
                                            clock::time_point now) {
   item.started = now;
-  if (trace_) stage_.run_->arrows().step(item.origin, track.number(), now);
+  if (trace_) stage_.run_->arrows().step(item.record->origin, track.number(), now);
   leave_out_waits(item, now);
   if (item.attempts == 0) item.begun = now;
-  item.note(item_overview::doing::works, now);
+  item.record->note(item_overview::doing::works, now);
 }
 
 void concurrent_core::call_log::leave_out_waits(slot_state& item, clock::time_point now) const {
@@ -382,12 +285,12 @@ void concurrent_core::call_log::leave_out_waits(slot_state& item, clock::time_po
 void concurrent_core::call_log::note(slot_state& item, std::string name, stage_track& track,
                                      clock::time_point now) {
   auto taken = now - item.started;
-  auto& counters = stage_.counters_;
+  auto& counters = stage_.counters();
   counters.latency.add(taken);
-  if (counters.slowest.take(taken)) counters.slowest.add({name, item.origin, taken});
+  if (counters.slowest.take(taken)) counters.slowest.add({name, item.record->origin, taken});
   if (!trace_) return;
   trace_->add_span(track.number(), name.empty() ? counters.name() : name, item.started, now,
-                   item.origin);
+                   item.record->origin);
   stage_.note_levels();
 }
 
@@ -395,8 +298,8 @@ generator open_behind(const node_base& before, const open_context& run,
                       owner<concurrent_core> stage) {
   if (stage->options().order == item_order::completion && !run.at->facts().is_reordering())
     fatal("a stage that yields items as they finish does not say so in its facts");
-  stage->start(before.open_in(run.until(stage->stop_token()).taken_by(stage->wanted())));
-  return concurrent_core::deliver(std::move(stage));
+  stage->start_workers(before.open_in(stage->before(run)));
+  return link_base::deliver(owner<link_base>(std::move(stage)));
 }
 
 }  // namespace lade::detail

@@ -1,5 +1,7 @@
+#include <lade/autotune.hpp>
 #include <lade/cut.hpp>
 
+#include <utility>
 #include <variant>
 
 namespace lade::detail {
@@ -18,6 +20,12 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
                    .refusing_state(std::move(refusal));
   for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
   return std::move(facts).yielding(cardinality::at_most_one, size);
+}
+
+node_facts prefetch_facts(node_ptr in, std::size_t count) {
+  auto facts = node_facts::behind(std::move(in), "prefetch");
+  if (count == automatic) return std::move(facts).with("count", "automatic");
+  return std::move(facts).holding(count).with("count", count);
 }
 
 }  // namespace lade::detail

@@ -16,7 +16,7 @@ concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls
   attempts_.reserve(calls->items_at_a_time);
   for (unsigned i = 0; i < calls->items_at_a_time; ++i)
     items_.push_back(
-        std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters_)));
+        std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters())));
 }
 
 void concurrent_core::items_in_hand::begin_call(std::size_t slot) {
@@ -60,7 +60,7 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   last_ = stage_.ring_.number_of(slot);
   taken.kept = false;
   calls_->keep_name(number, slot);
-  taken.hooked.emplace(*stage_.run_, stage_.counters_, state.origin, state.attempts + 1);
+  taken.hooked.emplace(*stage_.run_, stage_.counters(), state.record->origin, state.attempts + 1);
   log_.begin_item(state, taken.track, now);
 }
 
@@ -111,7 +111,7 @@ void concurrent_core::items_in_hand::try_again(std::size_t number, clock::durati
   calls_->put_copy_back(number, slot);
   ++state.attempts;
   state.next_attempt = now + pause;
-  state.note(item_overview::doing::pauses, now);
+  state.record->note(item_overview::doing::pauses, now);
   auto& ring = stage_.ring_;
   auto behind = std::ranges::find_if(
       attempts_, [&](std::size_t each) { return ring.number_of(each) > ring.number_of(slot); });
@@ -139,12 +139,12 @@ void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
 
 std::exception_ptr concurrent_core::items_in_hand::not_ended() const {
   return std::make_exception_ptr(
-      error(errc::invalid_argument, stage_.counters_.name(),
+      error(errc::invalid_argument, stage_.counters().name(),
             "the function has returned without ending an item that it has taken"));
 }
 
 std::exception_ptr concurrent_core::items_in_hand::no_reason() const {
-  return std::make_exception_ptr(error(errc::invalid_argument, stage_.counters_.name(),
+  return std::make_exception_ptr(error(errc::invalid_argument, stage_.counters().name(),
                                        "the function has failed an item with a null pointer"));
 }
 
@@ -218,7 +218,7 @@ void concurrent_core::items_in_hand::end_early(std::size_t slot,
   try {
     is_back = end(number, thrown, clock::now());
   } catch (...) {
-    stage_.slots_[slot].failure = std::current_exception();
+    stage_.record(slot).failure = std::current_exception();
     items_[number]->slot = none;
   }
   end_memory();

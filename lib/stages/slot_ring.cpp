@@ -6,101 +6,127 @@
 
 namespace lade::detail {
 
-slot_ring::slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
-                     const buffer_pool& memory, stage_counters& counters,
-                     std::shared_ptr<const demand> behind)
-    : home_(home),
-      memory_(memory),
-      counters_(counters),
-      order_(order),
-      wanted_(std::make_shared<demand>(std::move(behind))),
-      filled_(slots),
-      ready_(slots),
-      places_(slots),
-      numbers_(slots),
-      most_working_(workers),
-      most_held_(slots) {
-  free_.reserve(slots);
-  for (auto slot = slots; slot-- > 0;) free_.push_back(slot);
-  if (order == item_order::input) return;
-  for (std::size_t slot = 0; slot < slots; ++slot)
+slot_ring::slot_ring(const slot_ring_options& options, const buffer_pool& memory,
+                     std::shared_ptr<demand> wanted)
+    : memory_(memory),
+      options_(options),
+      wanted_(std::move(wanted)),
+      filled_(options.workers > 0 ? options.slots : 0),
+      ready_(options.slots),
+      places_(options.slots),
+      numbers_(options.workers > 0 ? options.slots : 0),
+      most_working_(options.workers),
+      most_held_(options.slots) {
+  free_.reserve(options.slots);
+  for (auto slot = options.slots; slot-- > 0;) free_.push_back(slot);
+  if (options.workers == 0 || options.order == item_order::input) return;
+  for (std::size_t slot = 0; slot < options.slots; ++slot)
     where_.push_back(others_.insert(others_.end(), slot));
 }
 
-bool slot_ring::free_or_park(waiting& feeder) noexcept {
-  waiting* worker = nullptr;
-  bool park = false;
-  {
-    std::lock_guard lock(mutex_);
-    auto filled = std::exchange(feeder.slot, none);
-    if (closed_) return false;
-    if (filled != none) worker = fill(filled);
-    park = !may_begin();
-    if (park) {
-      park_feeder(feeder);
-    } else {
-      feeder.slot = begin_item();
-    }
-  }
-  if (worker) worker->post();
-  return park;
+slot_ring::~slot_ring() {
+  for (auto* waiting : {&feeders_, &consumers_, &workers_})
+    waiting->require_empty("a link was destroyed while coroutines wait in it");
 }
 
-bool slot_ring::filled_or_park(waiting& worker) noexcept {
-  std::unique_lock lock(mutex_);
-  auto* consumer = worker.slot == none ? nullptr : finish_work(worker);
-  if (consumer && has_work()) {  // which another worker may take meanwhile
+bool slot_ring::settle_feeder(free_awaiter& feeder, waiter*& woken) noexcept {
+  auto filled = std::exchange(feeder.slot_, none);
+  if (closed_) return true;
+  if (filled != none) woken = pass_filled(filled);
+  if (input_over_) return true;
+  if (!may_begin()) {
+    note_missing(room() > 0 ? missing::memory : missing::slot);
+    return false;
+  }
+  feeder.slot_ = begin_item();
+  return true;
+}
+
+bool slot_ring::filled_awaiter::take() {
+  std::unique_lock lock(ring_.mutex_);
+  auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this);
+  if (consumer && ring_.has_work()) {  // which another worker may take meanwhile
     lock.unlock();
-    consumer->resume();
+    consumer->resume_here_or_later();
     lock.lock();
     consumer = nullptr;
   }
-  bool park = !has_work() && !input_over_ && !closed_;
+  bool park = !ring_.has_work() && !ring_.is_over();
   if (park)
-    workers_.push(worker);
-  else if (has_work() && !closed_)
-    begin_work(worker);
+    park_first(ring_.workers_);
+  else if (ring_.has_work() && !ring_.closed_)
+    ring_.begin_work(*this);
   lock.unlock();
-  if (consumer) consumer->resume();
+  if (consumer) consumer->resume_here_or_later();
   return park;
 }
 
-bool slot_ring::done_or_park(waiting& consumer) noexcept {
-  auto& memory = memory_;  // the consumer may go on, and end this, once the mutex is released
-  std::unique_lock lock(mutex_);
-  if (consumer.slot != none) free_.push_back(std::exchange(consumer.slot, none));
-  bool park = !deliverable() && !drained();
+bool slot_ring::settle_consumer(done_awaiter& consumer, wait_list& woken) noexcept {
+  if (consumer.slot_ != none) free_.push_back(std::exchange(consumer.slot_, none));
+  const bool park = !deliverable() && !drained();
   if (park) {
-    consumer_ = &consumer;
-    counters_.starving.begin(clock::now());
-    note_wanted();
-  } else if (deliverable() && !closed_) {
-    consumer.slot = pop_done();
+    begin_consumer_wait();
+  } else {
+    end_consumer_wait();
+    if (deliverable() && !closed_) consumer.slot_ = pop_done();
   }
-  auto* feeder = room() < wake_feeder_at() ? nullptr : claim_feeder();
-  lock.unlock();
-  if (park) memory.reconsider();  // which may resume others
-  if (feeder) feeder->post();
-  return park;
+  claim_feeders(woken);
+  return !park;
+}
+
+void slot_ring::done_awaiter::end_stoppable_wait() {
+  if (has_stopped()) {
+    std::lock_guard lock(ring_.mutex_);
+    ring_.end_consumer_wait();
+  }
+  finish("take an item of a run");
+}
+
+void slot_ring::fill(std::size_t slot) noexcept {
+  waiter* woken = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (!closed_) woken = pass_filled(slot);
+  }
+  if (woken) woken->resume_later();
+}
+
+void slot_ring::return_free(std::size_t slot) noexcept {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    free_.push_back(slot);
+    --unfinished_;
+    claim_feeders(woken);
+  }
+  woken.resume_all_later();
+}
+
+void slot_ring::free(std::size_t slot) noexcept {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    free_.push_back(slot);
+    claim_feeders(woken);
+  }
+  woken.resume_all_later();
 }
 
 void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
-  std::unique_lock lock(mutex_);
-  most_working_ = working;
-  most_held_ = std::min(held, places_.size());
-  while (auto* worker = claim_worker()) {
-    lock.unlock();
-    worker->post();
-    lock.lock();
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    most_working_ = working;
+    most_held_ = std::min(held, places_.size());
+    while (auto* worker = claim_worker()) woken.push_back(*worker);
+    if (auto* feeder = room() > 0 ? claim_feeder() : nullptr) woken.push_back(*feeder);
   }
-  auto* feeder = room() > 0 ? claim_feeder() : nullptr;
-  lock.unlock();
-  if (feeder) feeder->post();
+  woken.resume_all_later();
 }
 
-slot_ring::waiting* slot_ring::finish_work(waiting& worker) noexcept {
+waiter* slot_ring::finish_work(filled_awaiter& worker) noexcept {
   --working_;
-  auto finished = std::exchange(worker.slot, none);
+  auto finished = std::exchange(worker.slot_, none);
   return finished == several ? nullptr : finish(finished);
 }
 
@@ -112,16 +138,16 @@ std::size_t slot_ring::take_more(std::uint64_t behind) noexcept {
 }
 
 void slot_ring::finish_early(std::size_t slot) noexcept {
-  waiting* consumer = nullptr;
+  waiter* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
     consumer = finish(slot);
   }
-  if (consumer) consumer->post();
+  if (consumer) consumer->resume_later();
 }
 
 void slot_ring::put_back(std::size_t slot) noexcept {
-  waiting* worker = nullptr;
+  waiter* worker = nullptr;
   {
     std::lock_guard lock(mutex_);
     filled_.push_front(slot);
@@ -130,18 +156,18 @@ void slot_ring::put_back(std::size_t slot) noexcept {
       std::swap(filled_[next - 1], filled_[next]);
     worker = closed_ ? nullptr : claim_worker();
   }
-  if (worker) worker->post();
+  if (worker) worker->resume_later();
 }
 
-void slot_ring::begin_work(waiting& worker) noexcept {
-  worker.slot = filled_.pop();
+void slot_ring::begin_work(filled_awaiter& worker) noexcept {
+  worker.slot_ = filled_.pop();
   ++working_;
 }
 
-slot_ring::waiting* slot_ring::claim_worker() noexcept {
-  if (!has_work() || workers_.empty()) return nullptr;
-  auto* worker = workers_.pop();
-  begin_work(*worker);
+waiter* slot_ring::claim_worker() noexcept {
+  if (!has_work()) return nullptr;
+  auto* worker = workers_.settle_first();
+  if (worker) begin_work(*static_cast<filled_awaiter*>(worker));
   return worker;
 }
 
@@ -150,73 +176,61 @@ std::size_t slot_ring::room() const noexcept {
   return held < most_held_ ? most_held_ - held : 0;
 }
 
-// So many free slots; the others suffice for the workers.
+// So many free slots: with one feeder a quarter, or as many as workers leave; with several, half of
+// what they do not hold themselves.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
-  auto beyond_workers = most_held_ > most_working_ ? most_held_ - most_working_ : 0;
-  return std::max<std::size_t>(1, std::min(most_held_ / 4, beyond_workers));
+  const auto busy = options_.feeders > 1 ? options_.feeders : most_working_;
+  const auto others = most_held_ > busy ? most_held_ - busy : 0;
+  const auto some = options_.feeders > 1 ? others / 2 : std::min(most_held_ / 4, others);
+  return std::max<std::size_t>(1, some);
 }
 
 void slot_ring::note_filled(std::size_t slot) noexcept {
   places_[slot] = place::filled;
-  numbers_[slot] = ++last_number_;
   ++in_flight_;
-  if (order_ == item_order::input)
+  if (!numbers_.empty()) numbers_[slot] = ++last_number_;
+  if (where_.empty())
     ready_.push(slot);
   else
     begun_.splice(begun_.end(), others_, where_[slot]);
-  if (consumer_) note_wanted();
+  if (consumer_waits_) note_wanted();
 }
 
-// Which item the consumer waits for: whose slot it is in, or the one that the feeder will bring.
+// Which item the consumer waits for: whose slot it is in, or the one that a feeder will bring.
 std::size_t slot_ring::awaited() const noexcept {
   if (in_flight_ == 0) return demand::next;
-  return order_ == item_order::input ? ready_.front() : begun_.front();
+  return where_.empty() ? ready_.front() : begun_.front();
 }
 
-slot_ring::waiting* slot_ring::fill(std::size_t slot) noexcept {
+waiter* slot_ring::pass_filled(std::size_t slot) noexcept {
   note_filled(slot);
+  if (options_.workers == 0) return finish(slot);
   filled_.push(slot);
   return claim_worker();
 }
 
-void slot_ring::fill_done(std::size_t slot) noexcept {
-  waiting* consumer = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    if (closed_) return;
-    note_filled(slot);
-    consumer = finish(slot);
-  }
-  if (consumer) consumer->post();
-}
-
 void slot_ring::end_input() noexcept {
-  parked_list idle;
-  waiting* consumer = nullptr;
+  wait_list woken;
   {
     std::lock_guard lock(mutex_);
     input_over_ = true;
-    idle = std::exchange(workers_, {});
-    if (drained()) consumer = claim_consumer(none);
+    woken = workers_.settle_all();
+    settle_feeders(woken);
+    if (auto* consumer = drained() ? claim_consumer(none) : nullptr) woken.push_back(*consumer);
   }
-  idle.post_all();
-  if (consumer) consumer->post();
+  woken.resume_all_later();
 }
 
 void slot_ring::close() noexcept {
-  parked_list idle;
-  waiting* feeder = nullptr;
-  waiting* consumer = nullptr;
+  wait_list woken;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    idle = std::exchange(workers_, {});
-    feeder = take_feeder();
-    consumer = claim_consumer(none);
+    woken = workers_.settle_all();
+    settle_feeders(woken);
+    if (auto* consumer = claim_consumer(none)) woken.push_back(*consumer);
   }
-  idle.post_all();
-  if (feeder) feeder->post();
-  if (consumer) consumer->post();
+  woken.resume_all_later();
 }
 
 slot_ring::levels slot_ring::count() const {
@@ -232,14 +246,14 @@ stage_overview slot_ring::look(
   stage_overview now{.slots = places_.size(),
                      .free = free_.size(),
                      .idle_workers = workers_.size(),
-                     .wanted = consumer_ != nullptr};
+                     .wanted = consumer_waits_};
   if (input_over_)
     now.feeder = over;
-  else if (feeder_)
-    now.feeder = feeder_has_room_ ? waits_for_memory : waits_for_room;
+  else if (!feeders_.empty())
+    now.feeder = missing_ == missing::memory ? waits_for_memory : waits_for_room;
   for (std::size_t i = 0; i < ready_.size(); ++i)
     now.items.push_back(item(ready_[i], places_[ready_[i]] == place::done));
-  if (order_ == item_order::input) return now;
+  if (where_.empty()) return now;
   for (std::size_t slot = 0; slot < places_.size(); ++slot)
     if (places_[slot] == place::filled) now.items.push_back(item(slot, false));
   return now;
@@ -252,30 +266,43 @@ std::size_t slot_ring::pop_done() noexcept {
   return slot;
 }
 
-slot_ring::waiting* slot_ring::finish(std::size_t slot) noexcept {
+waiter* slot_ring::finish(std::size_t slot) noexcept {
   places_[slot] = place::done;
   --unfinished_;
-  if (order_ == item_order::completion) {
+  if (!where_.empty()) {
     ready_.push(slot);
     others_.splice(others_.end(), begun_, where_[slot]);
   }
-  return consumer_ && !closed_ && deliverable() ? claim_consumer(pop_done()) : nullptr;
+  if (consumers_.empty() || closed_ || !deliverable()) return nullptr;
+  return claim_consumer(pop_done());
 }
 
-slot_ring::waiting* slot_ring::claim_consumer(std::size_t slot) noexcept {
-  if (!consumer_) return nullptr;
-  counters_.starving.end(clock::now());
+waiter* slot_ring::claim_consumer(std::size_t slot) noexcept {
+  auto* consumer = consumers_.settle_first();
+  if (!consumer) return nullptr;
+  end_consumer_wait();
+  static_cast<done_awaiter*>(consumer)->slot_ = slot;
+  return consumer;
+}
+
+void slot_ring::begin_consumer_wait() noexcept {
+  if (!std::exchange(consumer_waits_, true)) counters_->starving.begin(clock::now());
+  note_wanted();
+}
+
+void slot_ring::end_consumer_wait() noexcept {
+  if (!std::exchange(consumer_waits_, false)) return;
+  counters_->starving.end(clock::now());
   wanted_->await(demand::none);
-  consumer_->slot = slot;
-  return std::exchange(consumer_, nullptr);
 }
 
 // However little memory there is, an item may be begun that somebody waits for.
 bool slot_ring::may_begin() const noexcept {
   if (room() == 0) return false;
+  if (!options_.waits_for_memory) return true;
   bool nothing_in_hand = free_.size() == places_.size();
-  if (consumer_ && nothing_in_hand) return true;
-  return !memory_.would_wait(counters_.most_at_once.load(std::memory_order_relaxed),
+  if (consumer_waits_ && nothing_in_hand) return true;
+  return !memory_.would_wait(counters_->most_at_once.load(std::memory_order_relaxed),
                              unfinished_ + 1);
 }
 
@@ -286,31 +313,40 @@ std::size_t slot_ring::begin_item() noexcept {
   return slot;
 }
 
-void slot_ring::park_feeder(waiting& feeder) noexcept {
-  feeder_ = &feeder;
-  feeder_has_room_ = room() > 0;
-  if (feeder_has_room_)
-    counters_.memory_wait.begin(clock::now());
-  else
-    counters_.output_wait.begin(clock::now());
+void slot_ring::note_missing(missing now) noexcept {
+  auto before = std::exchange(missing_, now);
+  if (before == now || !options_.measures_feeder) return;
+  auto time = clock::now();
+  if (before == missing::slot) counters_->output_wait.end(time);
+  if (before == missing::memory) counters_->memory_wait.end(time);
+  if (now == missing::slot) counters_->output_wait.begin(time);
+  if (now == missing::memory) counters_->memory_wait.begin(time);
 }
 
-slot_ring::waiting* slot_ring::take_feeder() noexcept {
-  if (feeder_ && feeder_has_room_)
-    counters_.memory_wait.end(clock::now());
-  else if (feeder_)
-    counters_.output_wait.end(clock::now());
-  return std::exchange(feeder_, nullptr);
-}
-
-slot_ring::waiting* slot_ring::claim_feeder() noexcept {
-  if (!feeder_) return nullptr;
-  if (may_begin()) {
-    feeder_->slot = begin_item();
-    return take_feeder();
+waiter* slot_ring::claim_feeder() noexcept {
+  if (feeders_.empty()) return nullptr;
+  if (!may_begin()) {
+    if (room() > 0) note_missing(missing::memory);
+    return nullptr;
   }
-  if (!feeder_has_room_ && room() > 0) park_feeder(*take_feeder());
-  return nullptr;
+  auto* feeder = feeders_.settle_first();
+  static_cast<free_awaiter*>(feeder)->slot_ = begin_item();
+  if (feeders_.empty()) note_missing(missing::nothing);
+  return feeder;
+}
+
+void slot_ring::claim_feeders(wait_list& woken) noexcept {
+  while (room() >= wake_feeder_at())
+    if (auto* feeder = claim_feeder())
+      woken.push_back(*feeder);
+    else
+      return;
+}
+
+// There will be no more free slots: they get `none`.
+void slot_ring::settle_feeders(wait_list& woken) noexcept {
+  woken.append(feeders_.settle_all());
+  note_missing(missing::nothing);
 }
 
 }  // namespace lade::detail

@@ -1,5 +1,5 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/media/av/audio.hpp>
@@ -259,21 +259,17 @@ static tensor decode_from(const audio_options& options, const std::string& name,
 static tensor decode_within(const context& current, memory_charge reserved,
                             const audio_options& options, const std::string& name,
                             const decode_into_sink& source) {
-  if (current.memory == nullptr || current.stage == nullptr)
-    return decode_from(options, name, source, current.stop);
-  detail::call_memory memory(*current.memory, *current.stage, current.stop);
-  memory.reserve(std::move(reserved));
-  const detail::call_memory::entered inside(memory);
+  const plain_call call(current, std::move(reserved));
   return decode_from(options, name, source, current.stop);
 }
 
 // `source` must outlive the await.
 static task<tensor> decode_on_pool(audio_options options, std::string name,
                                    const decode_into_sink& source) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   const auto spec = audio_spec(options, options.channels);
   auto reserved = co_await charge(decoder_bytes + spec.bytes() + staged_bytes(options, spec));
-  if (current.runtime) co_await detail::continue_on(current.runtime->pool());
+  co_await continue_on_pool();
   co_return decode_within(current, std::move(reserved), options, name, source);
 }
 

@@ -1,5 +1,5 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/clip.hpp>
 #include <lade/media/av/convert.hpp>
@@ -468,8 +468,8 @@ task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const by
   const auto spec = decode.spec_of(numbers);
   const auto memory = co_await allocate(spec.bytes());
   const tensor clip(spec, memory);
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  auto& current = co_await this_context_reference();
+  co_await continue_on_pool();
   decode.write_clip(opened, numbers, clip, draw, current.stop);
   co_return clip;
 }

@@ -1,5 +1,5 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/media/av/demuxer.hpp>
@@ -50,10 +50,10 @@ class demuxer_use {
 static task<> call_on(thread_pool* thread, blocking_input* slow,
                       const std::function<void()>& work) {
   if (thread != nullptr) {
-    auto& current = co_await detail::this_context_reference();
+    auto& current = co_await this_context_reference();
     if (current.runtime == nullptr) throw error(errc::no_runtime, "read a media file");
     slow->set_context(current);
-    co_await detail::continue_on(*thread);
+    co_await continue_on(*thread);
   }
   work();
 }
@@ -72,7 +72,7 @@ demuxer::~demuxer() = default;
 template <class State>
 static task<> open_slowly(State& state, std::shared_ptr<const byte_reader> from,
                           demux_options options) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   auto input = std::make_unique<blocking_input>(from);
   state.slow = input.get();
   state.thread =
@@ -129,7 +129,7 @@ static constexpr std::size_t step_bytes = std::size_t{1} << 16;
 
 template <class State>
 static task<packets> read_window(std::shared_ptr<State> kept, int stream, time_window window) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   const demuxer_use use(kept->busy, kept->file->name());
   kept->file->set_stop(current.stop);
   window_reader reader(*kept->file, stream, window);
@@ -288,7 +288,7 @@ static async_generator<packets> stream_packets(std::shared_ptr<State> kept,
     kept->was_read_separately = false;
   };
   while (true) {
-    auto& current = co_await detail::this_context_reference();
+    auto& current = co_await this_context_reference();
     kept->file->set_stop(current.stop);
     co_await call_on(kept->thread.get(), kept->slow, read);
     if (!found) co_return;

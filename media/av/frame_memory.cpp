@@ -22,12 +22,9 @@ extern "C" {
 namespace lade::media {
 
 void thread_memory::enter() {
-  const auto* call = detail::call_memory::current;
+  auto pool = pool_of_call();
   const std::lock_guard lock(mutex_);
-  if (call == nullptr)
-    pool_.reset();
-  else
-    pool_ = call->pool();
+  pool_ = std::move(pool);
 }
 
 void thread_memory::leave() {
@@ -148,7 +145,7 @@ int allocate_frame_memory(AVCodecContext* codec, AVFrame* frame, int flags) try 
   int result = AVERROR(ENOSYS);
   const auto* shared = static_cast<const thread_memory*>(codec->opaque);
   auto pool = shared != nullptr ? shared->pool() : std::nullopt;
-  if (!pool && (shared != nullptr || detail::call_memory::current == nullptr))
+  if (!pool && (shared != nullptr || !pool_of_call()))
     return avcodec_default_get_buffer2(codec, frame, flags);
   if (codec->codec_type == AVMEDIA_TYPE_AUDIO)
     result = allocate_samples(*frame, pool);

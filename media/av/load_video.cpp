@@ -1,5 +1,5 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/media/av/convert.hpp>
@@ -69,8 +69,8 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
   const tensor_spec spec{one.type, one.shape.prepend(static_cast<std::int64_t>(numbers.size()))};
   const auto memory = co_await allocate(spec.bytes());
   const tensor frames(spec, memory);
-  auto& current = co_await detail::this_context_reference();
-  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  auto& current = co_await this_context_reference();
+  co_await continue_on_pool();
   const auto damaged = write_video(opened, numbers, options, frames, current.stop);
   std::vector<rational> times;
   for (const auto number : numbers) times.push_back(opened.index().time(number));

@@ -1,4 +1,4 @@
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/media/av/video.hpp>
@@ -116,16 +116,16 @@ task<video> video::open(std::shared_ptr<const byte_reader> from, video_options o
 }
 
 task<video> video::open_anew(std::shared_ptr<const byte_counter> from, video_options options) {
-  auto& current = co_await detail::this_context_reference();
+  auto& current = co_await this_context_reference();
   std::optional<box_headers> headers;
   if (!from->is_in_memory()) headers = co_await box_headers::read(from);
   if (headers) {
-    if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+    co_await continue_on_pool();
     auto index = index_by_headers(std::move(*headers), from->name(), options);
     if (index) co_return co_await open_with(std::move(from), std::move(*index), options.demuxing);
   }
   auto content = co_await from->read_at(0, whole_size(*from));
-  if (current.runtime != nullptr) co_await detail::continue_on(current.runtime->pool());
+  co_await continue_on_pool();
   auto scanned = scan_video(content, from->name(), options, current.stop);
   auto name = from->name();
   co_return video(std::make_shared<const state>(

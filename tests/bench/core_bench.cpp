@@ -146,8 +146,8 @@ void channel(std::size_t items) {
 
 // Awaits `work` on a pool.
 task<> on(const lade::context& there, task<> work) {
-  co_await lade::detail::continue_on(*there.home);
-  co_await lade::detail::under(there, std::move(work));
+  co_await lade::continue_on(*there.home);
+  co_await lade::with_context(there, std::move(work));
 }
 
 // A producer and a consumer, each on a pool of one thread.
@@ -221,8 +221,8 @@ void map_8_delivered(std::size_t items) { map_delivered(items, 8); }
 
 task<> go_to_and_fro(lade::thread_pool& here, lade::thread_pool& there, std::size_t hops) {
   for (std::size_t i = 0; i < hops; i += 2) {
-    co_await lade::detail::continue_on(here);
-    co_await lade::detail::continue_on(there);
+    co_await lade::continue_on(here);
+    co_await lade::continue_on(there);
   }
 }
 

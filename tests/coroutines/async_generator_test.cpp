@@ -193,7 +193,7 @@ TEST(AsyncGenerator, ItemsMayComeFromOtherThreads) {
 
 static async_generator<int> yield_from_pool(thread_pool& pool, int n) {
   for (int i = 0; i < n; ++i) {
-    if (i % 3 != 0) co_await detail::continue_on(pool);
+    if (i % 3 != 0) co_await continue_on(pool);
     co_yield i;
   }
 }

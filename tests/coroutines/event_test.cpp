@@ -87,8 +87,8 @@ TEST(Event, WhoWasStoppedBeforeDoesNotWait) {
 
 // Begins a wait on a thread of its own.
 static task<> begin_on(thread_pool& pool, context surroundings, task<> wait) {
-  co_await detail::continue_on(pool);
-  co_await detail::under(surroundings, std::move(wait));
+  co_await continue_on(pool);
+  co_await with_context(surroundings, std::move(wait));
 }
 
 TEST(Event, AStopMayRaceWithTheWaitAndTheSet) {

@@ -1,19 +1,29 @@
 // Every order in which threads meet in the primitives of coroutines: where they park, wake, close
 // and stop. The primitives are compiled with the mutex of support/interleaved.
 
+#include <lade/buffer_pool.hpp>
 #include <lade/channel.hpp>
+#include <lade/detail/memory/demand.hpp>
+#include <lade/detail/stages/slot_ring.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/memory_resource.hpp>
 #include <lade/promise.hpp>
 #include <lade/scope.hpp>
 #include <lade/semaphore.hpp>
+#include <lade/stats.hpp>
 #include <lade/task.hpp>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
+#include <memory>
+#include <new>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +36,20 @@ namespace lade {
 void detail::underway::enter() const noexcept {}
 void detail::underway::leave() const noexcept {}
 const detail::path_place* detail::watched_place(const path_place* inner) noexcept { return inner; }
+
+// No ring of these tests waits for memory.
+class no_memory final : public memory_resource {
+  void* allocate(std::size_t, std::size_t) override { throw std::bad_alloc(); }
+  void deallocate(void*, std::size_t, std::size_t) noexcept override {}
+  std::string_view name() const noexcept override { return "none"; }
+};
+memory_resource& host_memory() noexcept {
+  static no_memory memory;
+  return memory;
+}
+buffer_pool::buffer_pool(std::size_t, memory_resource&) {}
+bool buffer_pool::would_wait(std::size_t, std::size_t) const noexcept { return false; }
+void buffer_pool::reconsider() const noexcept {}
 
 using test::interleaving;
 using testing_support::counted;
@@ -333,6 +357,115 @@ TEST(Interleavings, AScopeWaitsInItsDestructor) {
     children->start(wait_for(happened));
     order.run({[&] { children.reset(); }, [&] { happened.set(); }});
     EXPECT_FALSE(children);
+  });
+}
+
+// A ring of slots, whose contents are numbers.
+struct number_ring {
+  explicit number_ring(const detail::slot_ring_options& options)
+      : slots(options, memory, std::make_shared<detail::demand>()), contents(options.slots) {
+    slots.count_for(counters);
+  }
+
+  static constexpr auto none = detail::slot_ring::none;
+
+  // Fills slots with numbers from `first` on, as many as there are.
+  static task<> feed(number_ring& ring, int first, int count) {
+    auto filled = none;
+    for (int i = 0; i < count; ++i) {
+      auto slot = co_await ring.slots.take_free(filled);
+      if (slot == none) co_return;
+      ring.contents[slot] = first + i;
+      filled = slot;
+    }
+    ring.slots.fill(filled);
+    if (++ring.feeders_ended == ring.feeders) ring.slots.end_input();
+  }
+
+  static task<> work(number_ring& ring) {
+    auto slot = none;
+    while ((slot = co_await ring.slots.take_filled(slot)) != none) ring.contents[slot] *= 10;
+  }
+
+  static task<> consume(number_ring& ring) {
+    auto slot = none;
+    while ((slot = co_await ring.slots.take_done(slot)) != none)
+      ring.taken.push_back(ring.contents[slot]);
+  }
+
+  // Takes one slot. It can be stopped.
+  static task<> take_one(number_ring& ring) {
+    auto slot = co_await ring.slots.take_done_or_stop(none);
+    if (slot == none) co_return;
+    ring.taken.push_back(ring.contents[slot]);
+    ring.slots.free(slot);
+  }
+
+  buffer_pool memory;
+  detail::stage_counters counters{"stage"};
+  detail::slot_ring slots;
+  std::vector<int> contents;
+  std::vector<int> taken;
+  int feeders = 1;
+  int feeders_ended = 0;
+};
+
+TEST(Interleavings, ARingDeliversWhatItsWorkerFinishesInOrder) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 1, .workers = 1});
+    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work(ring)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { worker.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{10, 20}));
+  });
+}
+
+TEST(Interleavings, ARingDeliversWhatTwoFeedersBring) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 1, .feeders = 2});
+    ring.feeders = 2;
+    started first(number_ring::feed(ring, 1, 1)), second(number_ring::feed(ring, 10, 1)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { first.start(); }, [&] { second.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(first.finished() && second.finished() && consumer.finished());
+    EXPECT_THAT(ring.taken, testing::UnorderedElementsAre(1, 10));
+  });
+}
+
+TEST(Interleavings, AStopOfTheConsumerOfARingLosesNoSlot) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 1});
+    started feeder(number_ring::feed(ring, 1, 1)), consumer(number_ring::take_one(ring));
+    order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { consumer.stop(); }});
+    EXPECT_TRUE(feeder.finished());
+    EXPECT_TRUE(consumer.ended());
+    EXPECT_EQ(ring.slots.count().done + ring.taken.size(), 1u);
+    EXPECT_EQ(consumer.finished(), ring.taken.size() == 1);
+  });
+}
+
+TEST(Interleavings, TheEndOfTheInputOfARingEndsAllThatWait) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 1, .workers = 1});
+    started feeder(number_ring::feed(ring, 1, 3)), consumer(number_ring::consume(ring));
+    order.run(
+        {[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.slots.end_input(); }});
+    started worker(number_ring::work(ring));
+    worker.start();
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    EXPECT_LE(ring.taken.size(), 1u);
+  });
+}
+
+TEST(Interleavings, ACloseEndsAllThatWaitInARing) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 1, .workers = 1});
+    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work(ring)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.slots.close(); }});
+    worker.start();
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
   });
 }
 

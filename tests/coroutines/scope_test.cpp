@@ -215,7 +215,7 @@ TEST(Scope, MayBeDestroyedByAParentThatItsChildHasWoken) {
 }
 
 static task<> sleep_long(std::atomic<int>& ended, detail::executor* where) {
-  if (where) co_await detail::continue_on(*where);
+  if (where) co_await continue_on(*where);
   try {
     co_await sleep(10min);
   } catch (const error&) {
@@ -243,8 +243,8 @@ static task<> leave_on(detail::executor& where, std::atomic<int>& ended,
                        detail::executor* children_at) {
   context surroundings = co_await this_context();
   surroundings.home = &where;
-  co_await detail::continue_on(where);
-  co_await detail::under(surroundings, leave_by_exception(ended, children_at));
+  co_await continue_on(where);
+  co_await with_context(surroundings, leave_by_exception(ended, children_at));
 }
 
 TEST(Scope, MayBeDestroyedOnTheReactor) {
@@ -259,7 +259,7 @@ TEST(Scope, MayBeDestroyedOnTheReactor) {
 
 // The children belong to the pool, but only the reactor, which waits for them, can end them.
 static task<> leave_on_reactor_with_children_of(runtime& where, std::atomic<int>& ended) {
-  co_await detail::continue_on(where.reactor());
+  co_await continue_on(where.reactor());
   scope children(context{.runtime = &where, .home = &where.pool()});
   children.start(sleep_long(ended, nullptr));
 }

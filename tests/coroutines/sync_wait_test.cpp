@@ -51,7 +51,7 @@ static std::error_code code_of_nested_wait() {
 }
 
 static task<std::error_code> code_of_wait_on(detail::executor& where) {
-  co_await detail::continue_on(where);
+  co_await continue_on(where);
   co_return code_of_nested_wait();
 }
 

@@ -1,4 +1,5 @@
 #include <lade/async_generator.hpp>
+#include <lade/error.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
@@ -19,12 +20,12 @@ namespace lade {
 using testing_support::at;
 using testing_support::in;
 
-static task<const context*> here() { co_return &co_await detail::this_context_reference(); }
+static task<const context*> here() { co_return &co_await this_context_reference(); }
 
 static task<const context*> one_deeper() { co_return co_await here(); }
 
 static async_generator<const context*> yield_here() {
-  const context* mine = &co_await detail::this_context_reference();
+  const context* mine = &co_await this_context_reference();
   co_yield mine;
 }
 
@@ -49,14 +50,14 @@ static task<bool> all_see(const context& surroundings) {
 static task<bool> pass_down() {
   context surroundings;
   auto work = all_see(surroundings);
-  co_return co_await detail::under(surroundings, std::move(work));
+  co_return co_await with_context(surroundings, std::move(work));
 }
 
 TEST(ThisContext, PassesFromAwaiterToAwaited) { EXPECT_TRUE(sync_wait(pass_down())); }
 
 static task<bool> compare_around(const context& inner) {
   auto* before = co_await here();
-  auto* inside = co_await detail::under(inner, here());
+  auto* inside = co_await with_context(inner, here());
   auto* after = co_await here();
   co_return before == after&& inside == &inner&& before != inside;
 }
@@ -64,6 +65,19 @@ static task<bool> compare_around(const context& inner) {
 TEST(ThisContext, OtherSurroundingsEndWithTheAwait) {
   context outer, inner;
   EXPECT_TRUE(sync_wait(in(outer, compare_around(inner))));
+}
+
+static task<int> give_seven() { co_return 7; }
+
+static task<> await_twice() {
+  context inner;
+  auto first = give_seven();
+  auto second = std::move(first);
+  co_await with_context(inner, std::move(first));
+}
+
+TEST(ThisContext, ATaskThatWasMovedFromIsRefusedInAnother) {
+  EXPECT_EQ(testing_support::code_of([] { sync_wait(await_twice()); }), errc::invalid_argument);
 }
 
 static async_generator<int> yield_whether_stopped(std::vector<context>& seen) {
@@ -109,7 +123,7 @@ TEST(ThisContext, OfAForeignCoroutineIsEmpty) {
 static int same(int value) { return value; }
 
 static task<bool> stay_at_home(thread_pool& home, thread_pool& away) {
-  co_await detail::continue_on(home);
+  co_await continue_on(home);
   bool home_before = detail::this_executor == &home;
   int value = co_await away.run(same, 1);
   co_return home_before&& value == 1 && detail::this_executor == &home;

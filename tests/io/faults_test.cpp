@@ -123,7 +123,7 @@ class Faults : public testing::Test {
     context surroundings = co_await this_context();
     surroundings.home = &surroundings.runtime->reactor();
     surroundings.memory = &memory;
-    auto content = co_await detail::under(surroundings, io::read_file(std::move(path), options));
+    auto content = co_await with_context(surroundings, io::read_file(std::move(path), options));
     co_return std::string(content.text());
   }
 
@@ -427,7 +427,7 @@ static task<> open_files_and_read(std::string path, int files, std::size_t& byte
 }
 
 static task<> run_under(const context& surroundings, task<> work) {
-  co_await detail::under(surroundings, std::move(work));
+  co_await with_context(surroundings, std::move(work));
 }
 
 static task<> open_together(std::string path, int tasks, int files, std::size_t& bytes) {

@@ -2,7 +2,7 @@
 #include "../support/reactors.hpp"
 #include "../support/temp_dir.hpp"
 
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/detail/runtime/reactor.hpp>
 #include <lade/error.hpp>
 #include <lade/io/poll.hpp>
@@ -103,7 +103,7 @@ TEST_P(Poll, SeveralCoroutinesWaitForOneDescriptor) {
 }
 
 static task<unsigned> count_in_flight(detail::reactor& reactor, int fd, std::size_t& count) {
-  co_await detail::continue_on(reactor);
+  co_await continue_on(reactor);
   count = reactor.in_flight();
   EXPECT_EQ(write(fd, "x", 1), 1);
   co_return 0;

@@ -1,8 +1,10 @@
 #include <lade/buffer_pool.hpp>
+#include <lade/detail/memory/demand.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sleep.hpp>
 #include <lade/stats.hpp>
+#include <lade/stop_requested.hpp>
 #include <lade/sync_wait.hpp>
 
 #include <gmock/gmock.h>
@@ -12,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <optional>
 #include <random>
@@ -20,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "../support/coroutines.hpp"
 #include "../support/failing_new.hpp"
 #include "../support/seed.hpp"
 
@@ -263,6 +267,71 @@ TEST(CallMemory, AllThatWasTakenSinceAnItemEndedCountsAsOneItems) {
   held.push_back(allocate_now(bytes));
   memory.end_item(0);
   EXPECT_EQ(counters.most_at_once, 3 * bytes);
+}
+
+// The stage and the memory of a coroutine of a run.
+class PlainCall : public testing::Test {
+ protected:
+  buffer_pool pool{1 << 20};
+  detail::stage_counters counters{"stage"};
+  std::stop_source source;
+  context here{.stop = source.get_token(), .memory = &pool, .stage = &counters};
+};
+
+TEST_F(PlainCall, AllocatesFromTheMemoryOfTheCoroutineFirstFromWhatItReserved) {
+  auto reserved = sync_wait(testing_support::in(here, charge(8'192)));
+  EXPECT_EQ(pool.stats().used_bytes, 8'192u);
+  {
+    plain_call call(here, std::move(reserved));
+    auto got = allocate_now(4'096);
+    EXPECT_EQ(pool.stats().used_bytes, 8'192u);
+    EXPECT_EQ(counters.allocated, 4'096u);
+    EXPECT_EQ(pool_of_call()->stats().limit_bytes, std::size_t{1} << 20);
+  }
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+  EXPECT_EQ(allocate_now(4'096).size(), 4'096u);  // fresh memory
+  EXPECT_EQ(pool.stats().used_bytes, 0u);
+  EXPECT_FALSE(pool_of_call());
+}
+
+TEST_F(PlainCall, SeesTheStopOfTheCoroutine) {
+  plain_call call(here);
+  EXPECT_FALSE(stop_requested());
+  source.request_stop();
+  EXPECT_TRUE(stop_requested());
+}
+
+TEST_F(PlainCall, DoesNothingOutsideARun) {
+  here.stage = nullptr;
+  plain_call call(here);
+  EXPECT_FALSE(pool_of_call());
+}
+
+TEST_F(PlainCall, MayBeMadeWithinAnother) {
+  plain_call outer(here);
+  context none;
+  {
+    plain_call inner(none);
+    EXPECT_TRUE(pool_of_call());
+  }
+  EXPECT_TRUE(pool_of_call());
+}
+
+TEST(WaitsForMemory, IsSoForNobodyOutsideARun) {
+  context outside;
+  EXPECT_FALSE(waits_for_memory(outside));
+  EXPECT_TRUE(never_waits_for_memory(outside));
+}
+
+TEST(WaitsForMemory, IsTheWaitOfTheContextUnlessTheRunWaitsForItsItem) {
+  auto wanted = std::make_shared<detail::demand>();
+  detail::memory_claim claim(wanted);
+  context here{.claim = &claim};
+  EXPECT_FALSE(never_waits_for_memory(here));
+  wanted->await(detail::demand::next);
+  EXPECT_TRUE(never_waits_for_memory(here));
+  detail::stopwatch waiting(claim.waited);
+  EXPECT_TRUE(waits_for_memory(here));
 }
 
 }  // namespace lade

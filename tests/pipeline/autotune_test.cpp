@@ -115,6 +115,18 @@ TEST(Tuner, SaysNoMoreRoomThanThereIs) {
   EXPECT_EQ(climb.now(), (tuner::setting{32, 48}));
 }
 
+TEST(Tuner, DoublesAQueueThatIsEmptyAfterItWasFullUpToItsLimit) {
+  auto climb = detail::queue_tuner(10);
+  EXPECT_EQ(climb.now(), (tuner::setting{0, 2}));
+  EXPECT_FALSE(climb.step({.rate = 100, .hungry = 1, .no_room = 0}));
+  EXPECT_FALSE(climb.step({.rate = 100, .hungry = 0, .no_room = 1}));
+  for (unsigned buffer : {4u, 8u, 10u}) {
+    EXPECT_TRUE(climb.step(held_up));
+    EXPECT_EQ(climb.now(), (tuner::setting{0, buffer}));
+  }
+  EXPECT_FALSE(climb.step(held_up));
+}
+
 TEST(Tuner, SettlesForTheBestSoFarAmidATrial) {
   tuner climb({16, 16}, 256, 768);
   EXPECT_TRUE(climb.step(limits_the_run));
@@ -331,10 +343,62 @@ TEST(Autotune, KeepsTheOrderAndLosesNothingWhileItChanges) {
   EXPECT_EQ(expected, 20'000);
 }
 
+// Items in bursts of 32, with a pause after each.
+static async_generator<int> in_bursts(async_generator<int> in) {
+  int count = 0;
+  while (auto* item = co_await in.next()) {
+    co_yield *item;
+    if (++count % 32 == 0) co_await lade::sleep(40ms);
+  }
+}
+
+static const auto bursts = from(numbers{1'000'000}) | through(in_bursts);
+
+TEST(Autotune, DeepensAQueueWhoseItemsComeInBursts) {
+  runtime runtime({.threads = 2});
+  auto slow = [](int i) {
+    std::this_thread::sleep_for(1ms);
+    return i;
+  };
+  auto items = runtime.run(bursts | prefetch(automatic) | map(slow, {.concurrency = 1}));
+  int expected = 0;
+  do ASSERT_EQ(items.wait_next(), expected++);
+  while (items.settings().at(0).buffer == 2u);
+  EXPECT_EQ(items.settings().at(0).stage, "prefetch");
+  EXPECT_EQ(items.settings().at(0).concurrency, 0u);
+}
+
+TEST(Autotune, DeepensTheOutputQueueOfARunWhoseItemsComeInBursts) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(bursts, {.ready = automatic});
+  int expected = 0;
+  do {
+    ASSERT_EQ(items.wait_next(), expected++);
+    std::this_thread::sleep_for(1ms);
+  } while (expected == 1 || items.settings().at(0).buffer == 2u);
+  EXPECT_EQ(items.settings().at(0).stage, "run");
+}
+
+TEST(Autotune, HoldsNoMoreInAQueueThanItMay) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> begun = 0;
+  auto count = [&](int i) {
+    ++begun;
+    return i;
+  };
+  auto counted = from(numbers{1'000}) | map(count, {.concurrency = 1}) | prefetch(automatic);
+  {
+    auto items = runtime.run(counted, {.ready = automatic, .tune = {.most = 1}});
+    EXPECT_EQ(items.wait_next(), 0);
+  }
+  EXPECT_LE(begun, 6);  // taken, ready, in the hand of the output queue, and prefetched
+}
+
 TEST(Autotune, TellsItsSettingsAsCode) {
-  std::vector<stage_setting> settings{{"read", 48, 96}, {"parse", 3, 3}};
+  std::vector<stage_setting> settings{{"read", 48, 96}, {"prefetch", 0, 8}, {"parse", 3, 3}};
   EXPECT_EQ(to_code(settings),
-            "read: {.concurrency = 48, .buffer = 96}\nparse: {.concurrency = 3, .buffer = 3}\n");
+            "read: {.concurrency = 48, .buffer = 96}\nprefetch: 8\n"
+            "parse: {.concurrency = 3, .buffer = 3}\n");
 }
 
 }  // namespace lade

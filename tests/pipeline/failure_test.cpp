@@ -528,7 +528,8 @@ TEST(ErrorBudget, OfARunDoesNotCountFailuresOfStagesWithTheirOwn) {
     EXPECT_THAT(given({.count = 10}), SizeIs(10));
     EXPECT_THAT(given({.rate = 0.25, .probation = 40}), SizeIs(10));
     EXPECT_THAT([&] { given({.count = 9}); },
-                ThrowsMessage<stage_error>(AllOf(StartsWith("fourth ("), HasSubstr("): fourth (more failures"))));
+                ThrowsMessage<stage_error>(
+                    AllOf(StartsWith("fourth ("), HasSubstr("): fourth (more failures"))));
     EXPECT_THAT([&] { given({.rate = 0.1, .probation = 10}); },
                 ThrowsMessage<stage_error>(StartsWith("fourth (")));
   }

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -147,6 +148,8 @@ static task<unsigned> wait_for(int fd, unsigned events, waits::clock::duration l
   co_return co_await readiness(fd, events, limit);
 }
 
+static task<> join_all(scope& children) { co_await children.join(); }
+
 class ReactorService : public ReactorTest {
  protected:
   static runtime_options one_reactor() {
@@ -201,6 +204,107 @@ TEST_P(ReactorService, AStopEndsAWait) {
 TEST_P(ReactorService, HearsOfItsTimer) {
   runtime runtime(one_reactor());
   EXPECT_EQ(sync_wait(runtime, wait_for(-1, 0, 1ms)), 0u);
+}
+
+// Coroutines that each have an alarm, in the order in which these rang.
+class alarms final : public reactor_service {
+ public:
+  class awaiter;
+
+  explicit alarms(reactor_thread& where) : reactor_service(where) {}
+
+ private:
+  void ready(int, unsigned) noexcept override {}
+  void expired() noexcept override {}
+  void end_turn() noexcept override;
+
+  std::vector<awaiter*> rung_;
+};
+
+class alarms::awaiter final : public service_await<alarms> {
+ public:
+  // It is set once for each time, as soon as it has been set before.
+  explicit awaiter(std::vector<reactor_timer::clock::time_point> times)
+      : times_(std::move(times)) {}
+
+  bool await_resume() const {
+    if (stopped() || ended_early()) throw error(errc::stopped, "wait for an alarm");
+    return bell_.is_set();
+  }
+
+ private:
+  friend class alarms;
+  class bell final : public reactor_timer {
+   public:
+    explicit bell(awaiter& of) noexcept : of_(of) {}
+
+   private:
+    void expired() noexcept override { of_.service().rung_.push_back(&of_); }
+
+    awaiter& of_;
+  };
+
+  void begin() noexcept override {
+    for (auto time : times_) bell_.set(where(), time);
+    EXPECT_TRUE(bell_.is_set());
+    EXPECT_EQ(bell_.when(), times_.back());
+  }
+  void end_early() noexcept override {
+    bell_.cancel(where());
+    complete("after an alarm");
+  }
+
+  std::vector<reactor_timer::clock::time_point> times_;
+  bell bell_{*this};
+};
+
+void alarms::end_turn() noexcept {
+  for (auto* each : std::exchange(rung_, {})) each->complete("after an alarm");
+}
+
+class alarm_at {
+ public:
+  explicit alarm_at(std::vector<reactor_timer::clock::time_point> times)
+      : times_(std::move(times)) {}
+  alarms::awaiter operator co_await() const { return alarms::awaiter(times_); }
+
+ private:
+  std::vector<reactor_timer::clock::time_point> times_;
+};
+
+static task<> wait_for_alarm(std::vector<reactor_timer::clock::time_point> times,
+                             std::vector<int>& rung, int number) {
+  alarm_at alarm(std::move(times));
+  bool is_set = co_await alarm;
+  EXPECT_FALSE(is_set);
+  rung.push_back(number);
+}
+
+TEST_P(ReactorService, HasAsManyTimersAsItNeedsWhichMayBeSetAnew) {
+  runtime runtime(one_reactor());
+  std::vector<int> rung;
+  auto now = reactor_timer::clock::now();
+  auto never = reactor_timer::clock::time_point::max();
+  scope children(context{.runtime = &runtime, .home = &runtime.reactor()});
+  children.start(wait_for_alarm({now + 3ms}, rung, 3));
+  children.start(wait_for_alarm({now + 1ms}, rung, 1));
+  children.start(wait_for_alarm({never, now + 2ms}, rung, 2));
+  sync_wait(join_all(children));
+  EXPECT_EQ(rung, (std::vector{1, 2, 3}));
+}
+
+TEST_P(ReactorService, AStopCancelsATimer) {
+  runtime runtime(one_reactor());
+  std::vector<int> rung;
+  std::stop_source stop;
+  std::jthread stopping([&] {
+    run_on_reactor(runtime, [] {});
+    stop.request_stop();
+  });
+  auto never = reactor_timer::clock::time_point::max();
+  auto wait = wait_for_alarm({never}, rung, 1);
+  EXPECT_THROW(sync_wait(runtime, std::move(wait), stop.get_token()), error);
+  EXPECT_TRUE(rung.empty());
 }
 
 TEST_P(ReactorService, DescriptorsThatCannotBePolledAreInError) {

@@ -57,7 +57,7 @@ class environment {
 static task<int> give(int value) { co_return value; }
 
 static task<detail::executor*> go_to(detail::executor& where) {
-  co_await detail::continue_on(where);
+  co_await continue_on(where);
   co_return detail::this_executor;
 }
 

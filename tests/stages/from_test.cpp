@@ -1,8 +1,11 @@
 #include <lade/cut.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
+#include <lade/state.hpp>
+#include <lade/task.hpp>
 
 #include "../support/pipelines.hpp"
 
@@ -11,12 +14,14 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <ranges>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade {
@@ -24,6 +29,7 @@ namespace lade {
 using test::collect;
 using test::numbers;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::SizeIs;
 using testing::ThrowsMessage;
 
@@ -94,6 +100,96 @@ TEST(From, AnItemThatCannotBeMadeIsNamed) {
   } catch (const stage_error& e) {
     EXPECT_STREQ(e.what(), "source (item 4): four");
   }
+}
+
+// Squares, by their index.
+class squares {
+ public:
+  explicit squares(std::uint64_t count, std::string name = "squares")
+      : count_(count), name_(std::move(name)) {}
+  std::uint64_t size() const { return count_; }
+  int at(std::uint64_t i) const {
+    if (i == 4) throw std::runtime_error("four");
+    return static_cast<int>(i * i);
+  }
+  std::string identity() const { return name_; }
+
+ private:
+  std::uint64_t count_;
+  std::string name_;
+};
+
+TEST(From, AnIndexSourceIsCutShuffledShardedAndRepeatedByIndex) {
+  runtime runtime({.threads = 1});
+  auto first = from(squares(4));
+  EXPECT_THAT(collect(runtime, first), ElementsAre(0, 1, 4, 9));
+  EXPECT_THAT(collect(runtime, first | skip(1) | take(2) | repeat(2)), ElementsAre(1, 4, 1, 4));
+  EXPECT_THAT(collect(runtime, first | shard({.rank = 1, .world = 2})), ElementsAre(1, 9));
+  EXPECT_THAT(test::sorted(collect(runtime, first | shuffle())), ElementsAre(0, 1, 4, 9));
+  auto shuffled = from(squares(1000), {.name = "squares"}) | shuffle() | shard({.world = 3});
+  EXPECT_EQ(shuffled.size(), 333u);
+  EXPECT_EQ(shuffled.describe().stages.size(), 1u);  // the order is the source's
+}
+
+TEST(From, AnIndexSourceMakesOnlyTheItemsThatAreVisited) {
+  runtime runtime({.threads = 1});
+  EXPECT_THAT(collect(runtime, from(squares(1000)) | skip(5) | take(2)), ElementsAre(25, 36));
+  EXPECT_THAT([&] { collect(runtime, from(squares(5))); },
+              ThrowsMessage<stage_error>("source (item 4): four"));
+  EXPECT_THAT(collect(runtime, from(squares(6)), {.on_error = on_error::skip}), SizeIs(5));
+}
+
+// The state of a run that has delivered one item.
+template <class T>
+static state state_behind_one(runtime& where, const pipeline<T>& what) {
+  auto items = where.run(what);
+  items.wait_next();
+  return items.state();
+}
+
+TEST(From, StatesCompareTheIdentityOfAnIndexSource) {
+  runtime runtime({.threads = 1});
+  auto saved = state_behind_one(runtime, from(squares(4)));
+  EXPECT_THAT(collect(runtime, from(squares(4)), {.state = saved}), ElementsAre(1, 4, 9));
+  EXPECT_THAT([&] { collect(runtime, from(squares(4, "cubes")), {.state = saved}); },
+              ThrowsMessage<error>(HasSubstr("squares")));
+  auto called = from(squares(4, "cubes"), {.identity = "squares"});
+  EXPECT_THAT(collect(runtime, called, {.state = saved}), ElementsAre(1, 4, 9));
+}
+
+static task<squares> load_squares(std::shared_ptr<int> calls) {
+  ++*calls;
+  co_await sleep(std::chrono::nanoseconds(1));
+  co_return squares(4);
+}
+
+static task<std::vector<int>> fail_to_load() {
+  throw std::runtime_error("no table");
+  co_return std::vector<int>();
+}
+
+TEST(From, ATaskOfAnIndexSourceIsAwaitedInEveryRun) {
+  runtime runtime({.threads = 1});
+  auto calls = std::make_shared<int>();
+  auto loaded = from([calls] { return load_squares(calls); });
+  EXPECT_EQ(loaded.size(), std::nullopt);
+  EXPECT_EQ(*calls, 0);
+  EXPECT_THAT(collect(runtime, loaded | skip(2) | repeat(2)), ElementsAre(4, 9, 4, 9));
+  EXPECT_EQ(*calls, 1);
+  auto saved = state_behind_one(runtime, loaded);
+  EXPECT_THAT(collect(runtime, loaded, {.state = saved}), ElementsAre(1, 4, 9));
+  EXPECT_THAT([&] { collect(runtime, from(squares(4, "cubes")), {.state = saved}); },
+              ThrowsMessage<error>(HasSubstr("squares")));
+  EXPECT_THAT([&] { collect(runtime, from(fail_to_load, {.name = "table"})); },
+              ThrowsMessage<stage_error>("table: no table"));
+}
+
+TEST(From, AFunctionOfAnIndexSourceIsCalledInEveryRun) {
+  runtime runtime({.threads = 1});
+  int calls = 0;
+  auto made = from([&calls] { return squares(static_cast<std::uint64_t>(++calls)); });
+  EXPECT_THAT(collect(runtime, made), ElementsAre(0));
+  EXPECT_THAT(collect(runtime, made), ElementsAre(0, 1));
 }
 
 static int refuse_three(int i) {

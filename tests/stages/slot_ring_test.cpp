@@ -2,6 +2,7 @@
 #include <lade/detail/stages/slot_ring.hpp>
 #include <lade/scope.hpp>
 #include <lade/task.hpp>
+#include <lade/this_context.hpp>
 
 #include "../support/live_allocations.hpp"
 
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace lade::detail {
@@ -39,8 +42,16 @@ class manual final : public executor {
 
 // A ring with one of each kind of coroutine that returns when there will be no more.
 struct parties {
-  explicit parties(std::size_t count, std::size_t workers = 1, item_order order = item_order::input)
-      : slots(count, workers, order, home, memory, counters) {}
+  explicit parties(std::size_t count, std::size_t most_working = 1,
+                   item_order order = item_order::input)
+      : slots({.slots = count,
+               .workers = most_working,
+               .order = order,
+               .waits_for_memory = true,
+               .measures_feeder = true},
+              memory, std::make_shared<demand>()) {
+    slots.count_for(counters);
+  }
 
   // Fills what it takes, as soon as it takes the next.
   static task<> feed(slot_ring& slots, std::vector<std::size_t>& taken, int most,
@@ -62,9 +73,15 @@ struct parties {
   // Takes one slot and finishes it as soon as it runs the next time.
   task<> take_filled() {
     auto slot = slot_ring::none;
-    while ((slot = co_await slots.take_filled(slot, workers_home)) != slot_ring::none)
-      worked.push_back(slot);
+    while ((slot = co_await slots.take_filled(slot)) != slot_ring::none) worked.push_back(slot);
     worked.push_back(slot);
+  }
+
+  // Start a feeder or the consumer, or a worker: it runs inline until it parks, then on its
+  // executor.
+  void start(task<> party) { children_.start(run_under(here_, std::move(party))); }
+  void start_worker(task<> party) {
+    children_.start(run_under(workers_context_, std::move(party)));
   }
 
   void run_all() {
@@ -82,14 +99,27 @@ struct parties {
   std::vector<std::size_t> fed;
   std::vector<std::size_t> worked;
   std::vector<std::size_t> delivered;
-  scope children;
+
+ private:
+  static context at(executor& home) {
+    context result;
+    result.home = &home;
+    return result;
+  }
+  static task<> run_under(const context& at, task<> party) {
+    co_await with_context(at, std::move(party));
+  }
+
+  const context here_ = at(home);
+  const context workers_context_ = at(workers_home);
+  scope children_;
 };
 
 static constexpr auto none = slot_ring::none;
 
 TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
   parties all(4);
-  all.children.start(parties::feed(all.slots, all.fed, 5));
+  all.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3));
   all.slots.close();
   all.run_all();
@@ -98,8 +128,8 @@ TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
 
 TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
   parties all(4);
-  all.children.start(all.take_filled());
-  all.children.start(parties::feed(all.slots, all.fed, 3));
+  all.start_worker(all.take_filled());
+  all.start(parties::feed(all.slots, all.fed, 3));
   EXPECT_EQ(all.workers_home.posted(), 1u);
   all.run_all();
   EXPECT_THAT(all.worked, ElementsAre(0, 1));
@@ -110,19 +140,19 @@ TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
 
 TEST(SlotRing, AWorkerTakesMoreOfWhatWaitsAndFinishesEachByItself) {
   parties all(4);
-  all.children.start(parties::take_done(all.slots, all.delivered, 3));
-  all.children.start(parties::feed(all.slots, all.fed, 4));
+  all.start(parties::take_done(all.slots, all.delivered, 3));
+  all.start(parties::feed(all.slots, all.fed, 4));
   auto worker = [&]() -> task<> {
-    auto slot = co_await all.slots.take_filled(none, all.workers_home);
+    auto slot = co_await all.slots.take_filled(none);
     auto second = all.slots.take_more();
     auto third = all.slots.take_more();
     all.worked = {slot, second, third, all.slots.take_more()};
     all.slots.finish_early(second);
     all.slots.finish_early(slot);
     all.slots.finish_early(third);
-    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several));
   };
-  all.children.start(worker());
+  all.start_worker(worker());
   EXPECT_THAT(all.worked, ElementsAre(0, 1, 2, none));
   all.run_all();
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2));
@@ -133,54 +163,54 @@ TEST(SlotRing, AWorkerTakesMoreOfWhatWaitsAndFinishesEachByItself) {
 
 TEST(SlotRing, WhatIsPutBackIsTheNextForAnyWorker) {
   parties all(4, 2);
-  all.children.start(parties::feed(all.slots, all.fed, 4));
+  all.start(parties::feed(all.slots, all.fed, 4));
   auto worker = [&]() -> task<> {
-    auto slot = co_await all.slots.take_filled(none, all.workers_home);
+    auto slot = co_await all.slots.take_filled(none);
     all.slots.put_back(slot);
-    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    all.worked.push_back(co_await all.slots.take_filled(slot_ring::several));
     all.slots.close();
   };
-  all.children.start(worker());
+  all.start_worker(worker());
   EXPECT_THAT(all.worked, ElementsAre(0));
 }
 
 TEST(SlotRing, WhatIsPutBackIsInTheOrderInWhichItWasFilled) {
   parties all(4);
-  all.children.start(parties::feed(all.slots, all.fed, 4));
+  all.start(parties::feed(all.slots, all.fed, 4));
   auto worker = [&]() -> task<> {
     auto& slots = all.slots;
-    auto first = co_await slots.take_filled(none, all.workers_home);
+    auto first = co_await slots.take_filled(none);
     auto second = slots.take_more();
     auto third = slots.take_more();
     for (auto each : {first, third, second}) slots.put_back(each);
     all.worked = {slots.take_more(), slots.take_more(), slots.take_more()};
     slots.close();
   };
-  all.children.start(worker());
+  all.start_worker(worker());
   EXPECT_THAT(all.worked, ElementsAre(0, 1, 2));
 }
 
 TEST(SlotRing, AWorkerTakesNothingMoreThatWasFilledBeforeWhatItHas) {
   parties all(4, 2);
-  all.children.start(parties::feed(all.slots, all.fed, 4));
+  all.start(parties::feed(all.slots, all.fed, 4));
   auto worker = [&]() -> task<> {
     auto& slots = all.slots;
-    auto first = co_await slots.take_filled(none, all.workers_home);
-    auto second = co_await slots.take_filled(none, all.workers_home);
+    auto first = co_await slots.take_filled(none);
+    auto second = co_await slots.take_filled(none);
     slots.put_back(first);
     all.worked = {first, second, slots.take_more(slots.number_of(second)),
                   slots.take_more(slots.number_of(first)), slots.take_more()};
     slots.close();
   };
-  all.children.start(worker());
+  all.start_worker(worker());
   EXPECT_THAT(all.worked, ElementsAre(0, 1, none, 0, 2));
 }
 
 TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
   parties all(4, 2);
-  all.children.start(parties::feed(all.slots, all.fed, 4));
+  all.start(parties::feed(all.slots, all.fed, 4));
   auto worker = [&]() -> task<> {
-    co_await all.slots.take_filled(none, all.workers_home);
+    co_await all.slots.take_filled(none);
     all.slots.bound(0, 4);
     all.worked.push_back(all.slots.take_more());
     all.slots.bound(1, 4);
@@ -188,28 +218,28 @@ TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
     all.slots.close();
     all.worked.push_back(all.slots.take_more());
   };
-  all.children.start(worker());
+  all.start_worker(worker());
   EXPECT_THAT(all.worked, ElementsAre(none, 1, none));
 }
 
 TEST(SlotRing, AWorkerWithSeveralSlotsCountsOnceToTheBound) {
   parties all(6, 2);
   all.slots.bound(1, 6);
-  all.children.start(parties::feed(all.slots, all.fed, 6));
+  all.start(parties::feed(all.slots, all.fed, 6));
   std::vector<std::size_t> first;
   auto worker = [&]() -> task<> {
-    first.push_back(co_await all.slots.take_filled(none, all.workers_home));
-    all.children.start(all.take_filled());
+    first.push_back(co_await all.slots.take_filled(none));
+    all.start_worker(all.take_filled());
     for (int i = 0; i < 2; ++i) first.push_back(all.slots.take_more());
     all.slots.put_back(first.back());
     for (int i = 0; i < 2; ++i) all.slots.finish_early(first[static_cast<std::size_t>(i)]);
     EXPECT_EQ(all.workers_home.posted(), 0u);
-    first.push_back(co_await all.slots.take_filled(slot_ring::several, all.workers_home));
+    first.push_back(co_await all.slots.take_filled(slot_ring::several));
     EXPECT_EQ(all.workers_home.posted(), 0u);
     all.slots.bound(2, 6);
     EXPECT_EQ(all.workers_home.posted(), 1u);
   };
-  all.children.start(worker());
+  all.start_worker(worker());
   EXPECT_THAT(first, ElementsAre(0, 1, 2, 2));
   all.slots.end_input();
   all.run_all();
@@ -218,9 +248,9 @@ TEST(SlotRing, AWorkerWithSeveralSlotsCountsOnceToTheBound) {
 
 TEST(SlotRing, DeliversInInputOrder) {
   parties all(4);
-  all.children.start(parties::feed(all.slots, all.fed, 4));
-  all.children.start(parties::take_done(all.slots, all.delivered, 9));
-  all.children.start(all.take_filled());
+  all.start(parties::feed(all.slots, all.fed, 4));
+  all.start(parties::take_done(all.slots, all.delivered, 9));
+  all.start_worker(all.take_filled());
   all.slots.end_input();
   all.run_all();
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
@@ -229,9 +259,9 @@ TEST(SlotRing, DeliversInInputOrder) {
 TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
   parties all(4);
   auto too_much = all.memory.allocate_now(2 * all.memory.stats().limit_bytes);
-  all.children.start(parties::feed(all.slots, all.fed, 5));
+  all.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, IsEmpty());
-  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.start(parties::take_done(all.slots, all.delivered, 1));
   all.run_all();
   EXPECT_THAT(all.fed, ElementsAre(0));
   all.slots.close();
@@ -240,23 +270,22 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
 
 TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
   parties all(8);
-  all.children.start(parties::feed(all.slots, all.fed, 1));
+  all.start(parties::feed(all.slots, all.fed, 1));
   all.counters.note_at_once(all.memory.stats().limit_bytes / 2);
-  all.slots.fill_done(0);
-  all.children.start(parties::feed(all.slots, all.fed, 5));
-  EXPECT_THAT(all.fed, ElementsAre(0, 1, 2));
+  all.start(parties::feed(all.slots, all.fed, 5));
+  EXPECT_THAT(all.fed, ElementsAre(0, 1));
   all.slots.close();
   all.run_all();
 }
 
 TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
   parties all(8, 4);
-  all.children.start(parties::feed(all.slots, all.fed, 9));
-  all.children.start(all.take_filled());
-  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.start(parties::feed(all.slots, all.fed, 9));
+  all.start_worker(all.take_filled());
+  all.start(parties::take_done(all.slots, all.delivered, 2));
   all.run_all();
   EXPECT_EQ(all.fed.size(), 8u);
-  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.start(parties::take_done(all.slots, all.delivered, 1));
   all.run_all();
   all.slots.close();
   all.run_all();
@@ -264,9 +293,9 @@ TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {
 
 TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
   parties all(8, 8);
-  all.children.start(parties::feed(all.slots, all.fed, 9));
-  all.children.start(all.take_filled());
-  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.start(parties::feed(all.slots, all.fed, 9));
+  all.start_worker(all.take_filled());
+  all.start(parties::take_done(all.slots, all.delivered, 2));
   all.run_all();
   EXPECT_EQ(all.fed.size(), 9u);  // one is free, and the feeder has it
   all.slots.close();
@@ -275,16 +304,16 @@ TEST(SlotRing, KeepsAsManySlotsInUseAsThereAreWorkers) {
 
 TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
   parties all(1);
-  all.children.start(parties::feed(all.slots, all.fed, 1));
-  all.children.start(all.take_filled());
-  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.start(parties::feed(all.slots, all.fed, 1));
+  all.start_worker(all.take_filled());
+  all.start(parties::take_done(all.slots, all.delivered, 2));
   all.slots.close();
   all.run_all();
   EXPECT_THAT(all.worked, ElementsAre(none));
   EXPECT_THAT(all.delivered, ElementsAre(none));
-  all.children.start(parties::feed(all.slots, all.fed, 2, all.fed.front()));
-  all.children.start(all.take_filled());
-  all.children.start(parties::take_done(all.slots, all.delivered, 1));
+  all.start(parties::feed(all.slots, all.fed, 2, all.fed.front()));
+  all.start_worker(all.take_filled());
+  all.start(parties::take_done(all.slots, all.delivered, 1));
   all.run_all();
   EXPECT_THAT(all.fed, ElementsAre(0, none));
   EXPECT_THAT(all.worked, ElementsAre(none, none));
@@ -303,10 +332,10 @@ TEST(SlotRing, AllocatesNothingForItsItems) {
   for (auto order : {item_order::input, item_order::completion}) {
     parties all(500, 1, order);
     std::uint64_t while_filled = 1;
-    all.children.start(fill_many(all.slots, 500, while_filled));
+    all.start(fill_many(all.slots, 500, while_filled));
     EXPECT_EQ(while_filled, 0u);
     all.worked.reserve(500);
-    all.children.start(all.take_filled());
+    all.start_worker(all.take_filled());
     auto before = test::allocations_made();
     all.run_all();
     EXPECT_EQ(test::allocations_made() - before, 0u);
@@ -319,8 +348,8 @@ TEST(SlotRing, AllocatesNothingForItsItems) {
 TEST(SlotRing, LosesNoWorkerThatABoundLetsBeginWithoutMemory) {
   parties all(200, 100);
   all.slots.bound(0, 200);
-  for (int i = 0; i < 100; ++i) all.children.start(all.take_filled());
-  all.children.start(parties::feed(all.slots, all.fed, 101));
+  for (int i = 0; i < 100; ++i) all.start_worker(all.take_filled());
+  all.start(parties::feed(all.slots, all.fed, 101));
   EXPECT_EQ(all.workers_home.posted(), 0u);
   {
     test::failing_allocation first(0);
@@ -335,7 +364,7 @@ TEST(SlotRing, LosesNoWorkerThatABoundLetsBeginWithoutMemory) {
 
 TEST(SlotRing, EndOfInputWakesTheConsumerOfAnEmptyRing) {
   parties all(2);
-  all.children.start(parties::take_done(all.slots, all.delivered, 2));
+  all.start(parties::take_done(all.slots, all.delivered, 2));
   EXPECT_THAT(all.delivered, IsEmpty());
   all.slots.end_input();
   all.run_all();
@@ -344,10 +373,10 @@ TEST(SlotRing, EndOfInputWakesTheConsumerOfAnEmptyRing) {
 
 TEST(SlotRing, ItemsThatNeedNoWorkGoStraightToTheConsumer) {
   parties all(2, 0);
-  for (int i = 0; i < 2; ++i) all.children.start(parties::feed(all.slots, all.fed, 1));
-  all.children.start(parties::take_done(all.slots, all.delivered, 9));
-  all.slots.fill_done(0);
-  all.slots.fill_done(1);
+  for (int i = 0; i < 2; ++i) all.start(parties::feed(all.slots, all.fed, 1));
+  all.start(parties::take_done(all.slots, all.delivered, 9));
+  all.slots.fill(0);
+  all.slots.fill(1);
   all.slots.end_input();
   all.run_all();
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, none));

@@ -1,3 +1,5 @@
+#include <lade/cut.hpp>
+#include <lade/description.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/from.hpp>
@@ -5,6 +7,8 @@
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
+#include <lade/shard.hpp>
+#include <lade/shuffle.hpp>
 
 #include "../support/pipelines.hpp"
 #include "../support/toy_module.hpp"
@@ -15,13 +19,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace lade {
 
+using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
+using testing::Ge;
 using testing::HasSubstr;
+using testing::Le;
+using testing::SizeIs;
 using testing::ThrowsMessage;
 
 // Samples of these numbers of bytes.
@@ -73,6 +83,29 @@ TEST_P(ToyModule, HasAState) {
   for (int i = 0; i < 2; ++i) first.wait_next();
   auto rest = where.run(items, {.state = first.state()});
   EXPECT_THAT(weights(rest), ElementsAre(8, 1, 9, 2));
+}
+
+TEST_P(ToyModule, ASourceIsReachedByIndex) {
+  auto loads = from(toy::shelf("left", 100), {.name = "loads"}) | shuffle({.seed = 7}) |
+               shard({.rank = 1, .world = 4}) | skip(5) | take(10) | repeat(2);
+  EXPECT_EQ(loads.size(), 20u);
+  auto items = where.run(loads | toy::weigh(memory), {.epoch = 3});
+  auto all = weights(items);
+  ASSERT_THAT(all, SizeIs(20));
+  EXPECT_THAT(all, Each(AllOf(Ge(1), Le(100))));
+  EXPECT_THAT(std::set(all.begin(), all.begin() + 10), SizeIs(10));  // of the first round
+  auto text = to_string(loads.describe());
+  EXPECT_THAT(text, AllOf(HasSubstr("loads"), HasSubstr("shuffle 7")));
+}
+
+TEST_P(ToyModule, AStateOfASourceIsRefusedByAnother) {
+  auto first = where.run(from(toy::shelf("left", 5)) | toy::weigh(memory));
+  for (int i = 0; i < 2; ++i) first.wait_next();
+  auto rest = where.run(from(toy::shelf("left", 5)) | toy::weigh(memory), {.state = first.state()});
+  EXPECT_THAT(weights(rest), ElementsAre(3, 4, 5));
+  auto other = from(toy::shelf("right", 5)) | toy::weigh(memory);
+  EXPECT_THAT([&] { test::collect(where, other, {.state = first.state()}); },
+              ThrowsMessage<error>(HasSubstr("shelf left")));
 }
 
 TEST_P(ToyModule, IsDescribed) {

@@ -16,6 +16,15 @@ STANDARD = r"[a-z0-9_]+"
 BESIDE = r'"\w+\.hpp"'  # a private header, in the same directory
 OUTSIDE = "tests/support/toy_module.hpp"  # a module of others, from public headers alone
 
+# Private headers of the core that its other folders and the modules share: utilities, of which a
+# module outside the tree has its own. All others are the engine, which is reached by public headers.
+UTILITIES = ["lade/detail/common/*", "lade/detail/data/*", "lade/detail/memory/freed_memory.hpp"]
+ENGINE = "lib"  # the folder whose private headers these are
+INSIDE = ["io/formats/from_shards.cpp", "io/formats/shard_reading.*"]  # a stage from inside of it
+
+TYPE = re.compile(r"^(?:class|struct|enum class|concept|using) (\w+)", re.M)
+DETAIL = re.compile(r"^namespace detail \{$(.*?)^\}  // namespace detail$", re.M | re.S)
+
 
 def visible_folders(registry, module, folder):
     """The folders whose public headers a folder of the module may include: those of the modules
@@ -58,6 +67,44 @@ def may_include(registry, path, what):
     return not public and any(fnmatch.fnmatchcase(what, header) for header in listed(module, path))
 
 
+def is_utility(header):
+    return any(fnmatch.fnmatchcase(header, pattern) for pattern in UTILITIES)
+
+
+def is_outside_engine(registry, path):
+    _, folder, _ = owner(registry, path)
+    return folder != ENGINE and not any(fnmatch.fnmatchcase(path, inside) for inside in INSIDE)
+
+
+def engine_names(root):
+    """The types of the engine: those of its private headers, and private ones in public headers.
+    Not those that public headers declare as well."""
+    private, public = set(), set()
+    for path in (pathlib.Path(root) / "include/lade").glob("*.hpp"):
+        text = path.read_text()
+        for inner in DETAIL.findall(text):
+            private |= set(TYPE.findall(inner))
+        public |= set(TYPE.findall(DETAIL.sub("", text)))
+        public |= set(re.findall(r"^using detail::(\w+);", text, re.M))
+    for path in (pathlib.Path(root) / "include/lade/detail").rglob("*.hpp"):
+        if not is_utility(path.relative_to(pathlib.Path(root) / "include").as_posix()):
+            private |= set(TYPE.findall(path.read_text()))
+    return private - public
+
+
+def code(line):
+    return "" if re.match(r"\s*#", line) else line.split("//")[0]
+
+
+def engine_uses(text, names):
+    """Names with `detail::`, and without it those of several words, which mean nothing else."""
+    for number, line in enumerate(map(code, text.splitlines()), 1):
+        for before, name in re.findall(r"(?<![\w.:>])((?:\w+::)*)(\w+)", line):
+            is_plain = before == "" and "_" in name
+            if name in names and (is_plain or before.endswith("detail::")):
+                yield number, name
+
+
 def includes(text):
     for number, line in enumerate(text.splitlines(), 1):
         found = re.match(r'\s*#\s*include\s*(?:<(.*?)>|(".*?"))', line)
@@ -71,15 +118,21 @@ def faults(root):
     outside = pathlib.Path(root) / OUTSIDE
     if outside.exists() and "detail" in outside.read_text():
         yield f"{OUTSIDE}: may not use what is private"
+    engine = engine_names(root)
     for path in modules.sources_on_disk(root):
         if path in made:
             continue
         if not owner(registry, path):
             yield f"{path}: its folder belongs to no module of modules.ini"
             continue
-        for number, what in includes((pathlib.Path(root) / path).read_text()):
-            if not may_include(registry, path, what):
+        text = (pathlib.Path(root) / path).read_text()
+        is_outside = is_outside_engine(registry, path)
+        for number, what in includes(text):
+            is_hook = is_outside and what.startswith("lade/detail/") and not is_utility(what)
+            if is_hook or not may_include(registry, path, what):
                 yield f"{path}:{number}: may not include {what}"
+        for number, name in engine_uses(text, engine if is_outside else ()):
+            yield f"{path}:{number}: may not use {name}, which is private to the engine"
 
 
 if __name__ == "__main__":

@@ -226,6 +226,31 @@ class Layering(Tree):
     def test_the_first_line_that_matches_a_file_decides(self):
         self.assert_may_not("lib/dlpack.cpp", "<sys/stat.h>")
 
+    def test_folders_outside_the_engine_include_its_utilities_only(self):
+        self.write("io/read.cpp", "#include <lade/detail/common/text.hpp>")
+        self.write("io/net/page.cpp", "#include <lade/detail/memory/freed_memory.hpp>")
+        self.write("lib/file.cpp", "#include <lade/detail/runtime/wheel.hpp>")
+        self.assert_faults()
+        for path in "io/read.cpp", "include/lade/io/read.hpp", "cuda/copy.cpp", "cuda/kernel.cu":
+            self.assert_may_not(path, "<lade/detail/runtime/wheel.hpp>")
+            self.write(path, "")
+
+    def test_folders_outside_the_engine_do_not_use_its_names(self):
+        self.write("include/lade/detail/runtime/wheel.hpp",
+                   "namespace lade::detail {\nclass inner_wheel {};\nstruct spoke {};\n}")
+        self.write("include/lade/file.hpp",
+                   "namespace lade {\nnamespace detail {\nclass file_wheel;\nclass shown_wheel;\n"
+                   "}  // namespace detail\nusing detail::shown_wheel;\nclass seen_wheel;\n}")
+        self.write("lib/file.cpp", "inner_wheel a;\ndetail::spoke b;")
+        for fine in "spoke x;", "// inner_wheel", "my_inner_wheel x;", "shown_wheel x;", "seen_wheel x;":
+            self.write("io/read.cpp", fine)
+            self.assert_faults()
+        for name, use in [("inner_wheel", "x = inner_wheel();"), ("spoke", "lade::detail::spoke x;"),
+                          ("file_wheel", "std::list<file_wheel> x;"),
+                          ("inner_wheel", "detail::inner_wheel x;")]:
+            self.write("io/read.cpp", f"\n{use}")
+            self.assert_faults(f"io/read.cpp:2: may not use {name}, which is private to the engine")
+
     def test_device_code_is_seen(self):
         self.assert_may_not("cuda/kernel.cu", "<net.h>")
 

@@ -115,7 +115,7 @@ struct foreign_coroutine {
 // Awaits `work` in other surroundings.
 template <class T>
 task<T> in(context surroundings, task<T> work) {
-  co_return co_await detail::under(surroundings, std::move(work));
+  co_return co_await with_context(surroundings, std::move(work));
 }
 
 inline context stopped_by(const std::stop_source& source) {

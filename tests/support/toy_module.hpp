@@ -1,5 +1,6 @@
 // A module as others would write it, from public headers alone: scales. They are shared by what a
-// coroutine awaits, memory of their own, and a stage. docs/guides/writing-a-module.md explains it.
+// coroutine awaits, memory of their own, a source of loads, and a stage.
+// docs/guides/writing-a-module.md explains it.
 
 #pragma once
 
@@ -22,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -45,6 +47,23 @@ class scale_memory final : public lade::memory_resource {
   std::string_view name() const noexcept override { return "memory of the scales"; }
 
   std::atomic<std::size_t> in_use = 0;
+};
+
+// An index source: loads on a shelf, of 1, 2, ... bytes. For `lade::from`.
+class shelf {
+ public:
+  shelf(std::string name, std::uint64_t loads) : name_(std::move(name)), loads_(loads) {}
+
+  std::uint64_t size() const noexcept { return loads_; }
+  lade::sample at(std::uint64_t i) const {
+    auto load = lade::allocate_now(static_cast<std::size_t>(i) + 1);
+    return lade::sample(name_ + "/" + std::to_string(i)).with_data(std::move(load));
+  }
+  std::string identity() const { return "shelf " + name_; }
+
+ private:
+  std::string name_;
+  std::uint64_t loads_;
 };
 
 // A foreign completion: a driver that weighs on threads of its own, and calls back.
@@ -72,7 +91,7 @@ class settling final : public lade::reactor_service {
   class moment final : public lade::service_await<settling> {
    public:
     void await_resume() const {
-      if (stopped()) throw lade::error(lade::errc::stopped, "settle the scales");
+      if (stopped() || ended_early()) throw lade::error(lade::errc::stopped, "settle the scales");
     }
 
    private:

@@ -22,20 +22,16 @@ namespace lade {
 
 namespace detail {
 
-class reactor;
-
-// An open descriptor, which the destructor closes: asynchronously on the reactor's thread, which
-// must not block, and synchronously on other threads. `holder`: the context that is counted as its
-// holder; null if it is not counted.
+// An open descriptor, which the destructor closes; see close_descriptor. `holder`: the context that
+// is counted as its holder; null if it is not counted.
 class descriptor {
  public:
-  descriptor(int fd, reactor* where, const context* holder = nullptr) noexcept
-      : fd_(fd), reactor_(where), holder_(holder) {}
+  explicit descriptor(int fd, const context* holder = nullptr) noexcept
+      : fd_(fd), holder_(holder) {}
   descriptor(descriptor&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), reactor_(other.reactor_), holder_(other.holder_) {}
+      : fd_(std::exchange(other.fd_, -1)), holder_(other.holder_) {}
   descriptor& operator=(descriptor&& other) noexcept {
     std::swap(fd_, other.fd_);
-    std::swap(reactor_, other.reactor_);
     std::swap(holder_, other.holder_);
     return *this;
   }
@@ -45,12 +41,11 @@ class descriptor {
 
   // The same descriptor, counted as held by `holder`.
   descriptor held_by(const context* holder) && noexcept {
-    return {std::exchange(fd_, -1), reactor_, holder};
+    return descriptor(std::exchange(fd_, -1), holder);
   }
 
  private:
   int fd_;
-  reactor* reactor_;
   const context* holder_;
 };
 
@@ -127,7 +122,7 @@ class file final : public byte_reader {
   file(detail::descriptor opened, std::string path) noexcept
       : descriptor_(std::move(opened)), path_(std::move(path)) {}
   explicit file(std::shared_ptr<const byte_reader> object)
-      : descriptor_(-1, nullptr), path_(object->name()), object_(std::move(object)) {}
+      : descriptor_(-1), path_(object->name()), object_(std::move(object)) {}
 
   detail::descriptor descriptor_;
   std::string path_;

@@ -68,6 +68,25 @@ TEST(TarSamples, AreReadByIndexWithTheFieldsThatAreWanted) {
   EXPECT_EQ(samples.identity_of(all[6]), "1.tar/1-5");
 }
 
+TEST(TarSamples, AreAnIndexSourceWhoseIdentityIsThatOfACopyElsewhere) {
+  temp_dir dir, copy;
+  runtime runtime({.threads = 2});
+  for (auto* each : {&dir, &copy}) {
+    for (int i : {0, 2}) each->write(std::to_string(i) + ".tar", archive_of(i, 1 + i));
+    each->write("1.tar", tar_end());  // a shard without samples
+  }
+  auto samples = sync_wait(runtime, index_shards(shards(dir / "{0..2}.tar")));
+  EXPECT_EQ(from(samples).size(), 4u);
+  auto listed = samples.list_all();
+  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(samples.at(i).key(), listed[i].key());
+  EXPECT_THAT([&] { samples.at(4); },
+              ThrowsMessage<error>(HasSubstr("list sample 4: the shards have 4")));
+  auto copied = sync_wait(runtime, index_shards(shards(copy / "{0..2}.tar")));
+  EXPECT_EQ(copied.identity(), samples.identity());
+  auto fewer = sync_wait(runtime, index_shards(shards(copy / "{1..2}.tar")));
+  EXPECT_NE(fewer.identity(), samples.identity());
+}
+
 // An index gives what no stream can: equal steps, and a state behind a window and a batch.
 TEST(TarSamples, AreShuffledDealtOutAndGoneOnWithExactly) {
   temp_dir dir;

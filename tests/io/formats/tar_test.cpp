@@ -204,7 +204,7 @@ static task<std::vector<tar_member>> read_with(buffer_pool& memory, std::string 
   auto surroundings = co_await this_context();
   surroundings.memory = &memory;
   auto members = all_of(tar_members(chunks_of(std::move(bytes), 1000), "a.tar"));
-  co_return co_await detail::under(surroundings, std::move(members));
+  co_return co_await with_context(surroundings, std::move(members));
 }
 
 TEST(Tar, AHeaderThatClaimsMuchAllocatesLittle) {

@@ -258,7 +258,7 @@ TEST(TokenWindows, AreASourceByIndex) {
       token_file::open(dir.write("a.bin", tokens_up_to<std::uint16_t>(100)), element_type::u16);
   token_windows windows(file, {.length = 10});
   runtime runtime({.threads = 1});
-  auto source = from_index(windows.size(), windows, {.identity = windows.identity()});
+  auto source = from(windows);
   std::vector<std::uint16_t> firsts;
   for (auto& window : runtime.run(source | shuffle({.seed = 3})))
     firsts.push_back(values_of(window)[0]);

@@ -610,7 +610,7 @@ static task<std::string> take_without_memory(credential_cache& cache) {
   EXPECT_TRUE(all);
   auto surroundings = co_await this_context();
   surroundings.memory = &pool;
-  auto keys = co_await detail::under(surroundings, cache.current());
+  auto keys = co_await with_context(surroundings, cache.current());
   co_return keys.access_key();
 }
 

@@ -1,4 +1,4 @@
-#include <lade/detail/runtime/continue_on.hpp>
+#include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/demuxer.hpp>
 #include <lade/sync_wait.hpp>
@@ -218,7 +218,7 @@ TEST_P(SlowDemuxer, RefusesASecondCoroutine) {
 }
 
 static task<> visit_pool(runtime& where, int& served) {
-  co_await detail::continue_on(where.pool());
+  co_await continue_on(where.pool());
   ++served;
 }
 

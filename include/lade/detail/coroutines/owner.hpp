@@ -15,6 +15,8 @@ class owner {
  public:
   explicit owner(std::shared_ptr<Stage> stage) noexcept : stage_(std::move(stage)) {}
   owner(owner&&) noexcept = default;
+  template <class Derived>
+  explicit owner(owner<Derived>&& other) noexcept : stage_(std::move(other.stage_)) {}
   owner& operator=(owner&&) = delete;
   ~owner() {
     if (stage_) stage_->close();
@@ -23,6 +25,9 @@ class owner {
   const std::shared_ptr<Stage>& shared() const noexcept { return stage_; }
 
  private:
+  template <class>
+  friend class owner;
+
   std::shared_ptr<Stage> stage_;
 };
 

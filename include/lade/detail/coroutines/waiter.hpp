@@ -7,8 +7,10 @@
 #include <lade/detail/coroutines/mutex.hpp>
 #include <lade/detail/coroutines/promise.hpp>
 #include <lade/detail/runtime/activity.hpp>
+#include <lade/detail/runtime/executor.hpp>
 
 #include <coroutine>
+#include <cstddef>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -30,6 +32,7 @@ class wait_list {
   }
   waiter* first() const noexcept { return first_; }  // null if there is none
   void push_back(waiter& added) noexcept;
+  void push_front(waiter& added) noexcept;
   void append(const wait_list& added) noexcept;  // whose waiters then belong to this list
   void remove(waiter& gone) noexcept;
 
@@ -44,6 +47,9 @@ class wait_list {
   // Settles and takes out all waiters; resumes all waiters of a list of settled ones.
   wait_list settle_all() noexcept;
   void resume_all();
+  void resume_all_later();  // each by resume_later()
+
+  std::size_t size() const noexcept;  // counts them
 
  private:
   waiter* first_ = nullptr;
@@ -60,9 +66,16 @@ class waiter {
 
   // Resumes a settled waiter, which is gone when this returns: by a post, so that it may end the
   // coroutine that wakes it. Without a home it runs inside of this call.
-  void resume() {
-    if (context_ && context_->home)
-      context_->home->post({resume_here, this, context_->distance});
+  void resume() { post(false); }
+
+  // The same. On a reactor's thread the wake-up waits for the end of the turn, so that the resumed
+  // coroutine finds everything that has completed in the turn.
+  void resume_later() { post(true); }
+
+  // The same, but on a thread of its executor the coroutine runs inside of this call.
+  void resume_here_or_later() {
+    if (context_ && context_->home && !context_->home->is_current())
+      post(true);
     else
       coroutine_.resume();
   }
@@ -103,10 +116,27 @@ class waiter {
     return wait(guard, list, settled);
   }
 
-  // To be called first when the coroutine goes on: throws error(stopped, doing) if it was stopped.
+  // For a caller that holds the mutex of `list`, after note(): parks the coroutine as the first of
+  // the list. A stop does not end the wait.
+  void park_first(wait_list& list) noexcept {
+    list.push_front(*this);
+    progress_ = progress::parked;
+  }
+  template <class Promise>
+  void note(std::coroutine_handle<Promise> coroutine) noexcept {
+    auto* base = base_of(coroutine);
+    coroutine_ = coroutine;
+    context_ = base ? base->context : nullptr;
+  }
+
+  // Must be called first when the coroutine resumes: throws error(stopped, doing) if it was
+  // stopped.
   void finish(std::string_view doing) {
+    if (has_stopped()) throw_stopped(doing);
+  }
+  bool has_stopped() noexcept {
     on_stop_.reset();
-    if (progress_ == progress::stopped) throw_stopped(doing);
+    return progress_ == progress::stopped;
   }
 
  private:
@@ -117,11 +147,11 @@ class waiter {
   };
   enum class progress : unsigned char { arriving, parked, settled, stopped };
 
-  template <class Promise>
-  void note(std::coroutine_handle<Promise> coroutine) noexcept {
-    auto* base = base_of(coroutine);
-    coroutine_ = coroutine;
-    context_ = base ? base->context : nullptr;
+  void post(bool later) {
+    if (!context_ || !context_->home) return coroutine_.resume();
+    job work = {resume_here, this, context_->distance};
+    work.may_wait = later;
+    context_->home->post(work);
   }
 
   bool stop_possible() const noexcept { return context_ && context_->stop.stop_possible(); }
@@ -172,6 +202,13 @@ inline void wait_list::push_back(waiter& added) noexcept {
   added.next_ = nullptr;
   (last_ ? last_->next_ : first_) = &added;
   last_ = &added;
+}
+
+inline void wait_list::push_front(waiter& added) noexcept {
+  added.previous_ = nullptr;
+  added.next_ = first_;
+  (first_ ? first_->previous_ : last_) = &added;
+  first_ = &added;
 }
 
 inline void wait_list::remove(waiter& gone) noexcept {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/detail/common/alias_table.hpp>
+#include <lade/detail/common/name_digest.hpp>
 #include <lade/lineage.hpp>
 #include <lade/remainder.hpp>
 
@@ -28,6 +29,9 @@ class item_list {
   virtual ~item_list() = default;
   virtual std::uint64_t size() const = 0;
   virtual T at(std::uint64_t index) const = 0;
+
+  // Identifies the items in states. Empty: states compare only their number.
+  virtual std::string identity() const { return {}; }
 };
 
 // One step of an order: which position of the sequence before it a position stands for.
@@ -98,16 +102,6 @@ std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
 
 // The stretch that is left of a list by steps that only take and skip; nothing for other steps.
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
-
-// By what states tell lists apart whose items have names.
-class name_digest {
- public:
-  void add(std::string_view name) noexcept;
-  std::string text() const;  // "names 3f2504e04f8911d3"
-
- private:
-  std::uint64_t value_ = 0;
-};
 
 // Why the order of what is left may be of another part than was left; empty if it is not.
 std::string why_inexact(const std::vector<order_step>& steps);

@@ -8,6 +8,7 @@
 #include <lade/detail/pipeline/failure_journal.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/detail/pipeline/progress.hpp>
+#include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/detail/pipeline/stage_registry.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/runtime/executor.hpp>
@@ -116,10 +117,6 @@ class run_state {
   // run.
   void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
 
-  // Whether one more item may exceed the memory budget. An item is estimated to need the mean of
-  // the `items` so far.
-  bool short_of_memory(std::uint64_t items) const;
-
   scope& children() noexcept { return children_; }
 
   // Starts a coroutine that runs concurrently with the stage's generators. `surroundings`: its
@@ -147,14 +144,15 @@ class run_state {
   // The stages with automatic concurrency, shared by all epochs. begin_looking() returns true once
   // in a run: that caller starts the tuning.
   tuned_stages& tuned() noexcept { return *tuned_; }
+  stage_key output_key() const noexcept { return {tuned_.get(), 0}; }  // of the output queue
   bool begin_looking() noexcept { return !looked_at_.exchange(true); }
 
   lade::state state() const;
   run_statistics statistics() const;
   std::stop_source over;       // requested at the end of the run
   stage_counters sink{"run"};  // output queue; starving: the consumer waited; output_wait: the last
-                               // stage was blocked
-  waiting_time memory_wait;    // time in which no item was started for lack of memory
+                               // stage was blocked; memory_wait: no item was started for lack of
+                               // memory
 
  private:
   friend class open_input;

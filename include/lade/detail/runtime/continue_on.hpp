@@ -1,4 +1,4 @@
-// Going on elsewhere, or a little later.
+// Going on a little later, on the same executor.
 
 #pragma once
 
@@ -14,21 +14,6 @@ unsigned distance_of(std::coroutine_handle<Promise> coroutine) noexcept {
   auto* base = base_of(coroutine);
   return base && base->context ? base->context->distance : 0;
 }
-
-// `co_await continue_on(executor)` goes on there. What awaits that coroutine continues at home.
-class continue_on {
- public:
-  explicit continue_on(executor& where) noexcept : where_(where) {}
-  bool await_ready() const noexcept { return where_.is_current(); }
-  template <class Promise>
-  void await_suspend(std::coroutine_handle<Promise> coroutine) {
-    where_.post(resumption(coroutine, distance_of(coroutine)));
-  }
-  void await_resume() const noexcept {}
-
- private:
-  executor& where_;
-};
 
 // On a thread of the executor: `co_await give_way(executor)` lets work go first that is nearer to
 // the end of its pipeline.

@@ -230,6 +230,9 @@ class reactor : public executor {
   std::thread thread_;
 };
 
+// The reactor of this thread; null on threads of no reactor.
+reactor* current_reactor() noexcept;
+
 // How a runtime waits for files, sockets and timers.
 enum class reactor_kind : std::uint8_t {
   automatic,  // io_uring where the kernel allows it, else the fallback

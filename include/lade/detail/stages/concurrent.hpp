@@ -119,28 +119,25 @@ class slot_calls_of<In, Out, task_calls<In, Result>> final : public named_calls<
   std::optional<task<Result>> task_;
 };
 
-// A stage without a function: items pass through the slots as they are.
-template <class In, class Out>
-class concurrent_stage : public concurrent_core {
+// The items of a concurrent stage.
+template <class In, class Out, class Calls>
+class concurrent_stage final : public concurrent_core {
  public:
   concurrent_stage(const open_context& run, stage_counters& counters,
-                   const concurrent_options& options)
-      : concurrent_core(run, counters, options), items_(options.slots) {}
-
- protected:
-  std::unique_ptr<slot_calls> begin_calls() override { return nullptr; }
-
-  std::vector<slot_values<In, Out>> items_;
+                   const concurrent_options& options,
+                   counted_ptr<const stage_function<Calls>> function)
+      : concurrent_core(run, counters, options),
+        items_(options.slots),
+        function_(std::move(function)) {}
 
  private:
-  void put(std::size_t slot, void* item) override {
-    auto& next = *static_cast<In*>(item);
-    if constexpr (std::same_as<In, Out>)
-      if (options().workers == 0) {
-        items_[slot].out.emplace(std::move(next));
-        return;
-      }
-    items_[slot].in.emplace(std::move(next));
+  std::unique_ptr<slot_calls> begin_calls() override {
+    return std::unique_ptr<slot_calls>(
+        new slot_calls_of<In, Out, Calls>(items_, function_->begin()));
+  }
+
+  void put_item(std::size_t slot, void* item) override {
+    items_[slot].in.emplace(std::move(*static_cast<In*>(item)));
   }
   std::string name_of_item(const void* item) const override {
     return name_of(*static_cast<const In*>(item));
@@ -156,23 +153,8 @@ class concurrent_stage : public concurrent_core {
   void substitute(std::size_t slot) override {
     detail::substitute(items_[slot].out, options().substitute);
   }
-};
 
-// One with a function.
-template <class In, class Out, class Calls>
-class calling_stage final : public concurrent_stage<In, Out> {
- public:
-  calling_stage(const open_context& run, stage_counters& counters,
-                const concurrent_options& options,
-                counted_ptr<const stage_function<Calls>> function)
-      : concurrent_stage<In, Out>(run, counters, options), function_(std::move(function)) {}
-
- private:
-  std::unique_ptr<slot_calls> begin_calls() override {
-    return std::unique_ptr<slot_calls>(
-        new slot_calls_of<In, Out, Calls>(this->items_, function_->begin()));
-  }
-
+  std::vector<slot_values<In, Out>> items_;
   counted_ptr<const stage_function<Calls>> function_;
 };
 
@@ -186,7 +168,7 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const open_context&
   auto staff = options.for_items(function->items_at_a_time).with(run.concurrency_of_trial());
   staff.number = in.last()->facts().number() + 1;
   std::shared_ptr<concurrent_core> stage(
-      new calling_stage<In, Out, Calls>(run, counters, staff, function));
+      new concurrent_stage<In, Out, Calls>(run, counters, staff, function));
   return async_generator<Out>(open_behind(*in.last(), run, owner(std::move(stage))));
 }
 

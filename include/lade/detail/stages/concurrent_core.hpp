@@ -16,6 +16,7 @@
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/stages/calls.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/slot_ring.hpp>
 #include <lade/failure.hpp>
 #include <lade/hooks.hpp>
@@ -133,40 +134,25 @@ struct called_name {
 // The operation in the errors of exceeded time limits.
 inline constexpr auto call_of_function = "wait for the stage's function";
 
-// A feeder, workers and a slot_ring: all of a concurrent stage but the items, which a derived class
-// holds. slot_ring says how they pass slots on.
+// A link with workers: all of a concurrent stage but the items, which a derived class holds.
 //
-// - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
-// - Threads: feeder and consumer run on the runtime's pool; workers on the pool of the options, on
+//   upstream ─ drain ─> [ filled ─ workers ─> done ] ─ deliver() ─> next stage
+//
+// - Threads: drain and consumer run on the runtime's pool; workers on the pool of the options, on
 //   the share for automatic stages, or on reactors.
-// - Lock: none here. The coroutine that owns a slot accesses its slot_state; the mutex of the ring
-//   orders successive owners. Reports read the name, origin, doing and since under that mutex.
+// - Lock: none here. The coroutine that owns a slot accesses its slot_state, as its slot_record.
 // - End: close() stops the upstream and ends all waits in the ring. Calls in progress run to their
 //   end.
-class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
+class concurrent_core : public link_base {
  public:
-  virtual ~concurrent_core() = default;
-
-  // Starts the feeder, which fills the slots from `upstream`, and the workers, which call the
-  // function.
-  void start(generator upstream);
-
-  // Yields the results of the stage. Destroying the generator ends the stage, even if no item was
-  // taken.
-  static generator deliver(owner<concurrent_core> self);
-
-  // The stop token of the stage before, and the demand that it serves.
-  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
-  std::shared_ptr<const demand> wanted() const noexcept { return ring_.wanted(); }
+  // Starts the workers, which call the function, and the drain of `upstream`.
+  void start_workers(generator upstream);
 
   const concurrent_options& options() const noexcept { return options_; }
 
-  void close() noexcept;
-
  protected:
   struct slot_state {
-    std::exception_ptr failure;
-    lineage origin;
+    slot_record* record = nullptr;  // of the same slot
     item_identity identity;
     clock::time_point begun;            // first call of the function for the item
     clock::time_point started;          // latest call
@@ -174,14 +160,6 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     unsigned attempts = 0;              // failed attempts
     std::chrono::nanoseconds waited{};  // time that its worker waited for memory, excluded from
                                         // time limits
-    underway mark;
-
-    // For reports of items in flight.
-    std::string name;
-    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
-    std::atomic<clock::time_point> since = clock::time_point();
-
-    void note(item_overview::doing what, clock::time_point now) noexcept;
   };
 
   // The records of the calls of one worker, written by that worker.
@@ -197,7 +175,7 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
     void begin_item(slot_state& item, stage_track& track, clock::time_point now);
     template <class Name>
     void end_item(slot_state& item, const Name& name, stage_track& track, clock::time_point now) {
-      bool is_named = trace_ || stage_.counters_.slowest.take(now - item.started);
+      bool is_named = trace_ || stage_.counters().slowest.take(now - item.started);
       note(item, is_named ? name.text() : std::string(), track, now);
     }
 
@@ -234,41 +212,20 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   concurrent_core(const open_context& run, stage_counters& counters,
                   const concurrent_options& options);
 
-  // Moves an item into a slot. If the stage has no workers, the item is its result.
-  virtual void put(std::size_t slot, void* item) = 0;
-  virtual std::string name_of_item(const void* item) const = 0;
+  // Moves an item into a slot; drops it.
+  virtual void put_item(std::size_t slot, void* item) = 0;
   virtual void drop_item(std::size_t slot) noexcept = 0;
 
-  // The result of the function, null if there is none. Return, count, drop or substitute it.
-  virtual void* result(std::size_t slot) noexcept = 0;
-  virtual void count_result(std::size_t slot) = 0;
-  virtual void drop_result(std::size_t slot) noexcept = 0;
+  // Makes the substitute the result.
   virtual void substitute(std::size_t slot) = 0;
 
   // Called by each worker.
   virtual std::unique_ptr<slot_calls> begin_calls() = 0;
 
-  stage_counters& counters() const noexcept { return counters_; }
-
  private:
-  // The interface for other threads of the run, while the core lives. Not the core itself: they
-  // must not call a virtual function of an object whose derived part is still being constructed.
-  class registration final : private overviewed, private tunable {
-   public:
-    registration(concurrent_core& stage, const stage_key& key);
-    registration(const registration&) = delete;
-    ~registration() override;
-
-   private:
-    std::string overview(clock::time_point at) const override;
-    void set(const tuner::setting& now) override;
-
-    concurrent_core& stage_;
-  };
-
-  static task<> feed(concurrent_core& self, generator upstream);
-  task<> fill_slots(generator& upstream);
-  void fill(std::size_t slot, void* item, const lineage& origin, const item_identity& identity);
+  void put(std::size_t slot, void* item, const lineage& origin) final;
+  void trace_levels() const final;
+  stage_workers assign_executors();
 
   static task<> work_on(concurrent_core& self, const context& surroundings);
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
@@ -282,9 +239,6 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   // For a worker between two items: its executor, which changes when the number of reactors grows.
   executor* update_home(const context& worker) noexcept;
 
-  // Records the numbers of items in the slots, if there is a trace.
-  void note_levels() const;
-
   // Throws error(timed_out) if the call took too long. A late result is no result.
   void require_in_time(const slot_state& item, const context& surroundings) const;
 
@@ -296,22 +250,13 @@ class concurrent_core : public std::enable_shared_from_this<concurrent_core> {
   // item. In a stopped stage nothing counts as a failure, since calls are interrupted.
   std::optional<clock::duration> failed(std::size_t slot, std::string name, bool may_retry);
 
-  std::shared_ptr<run_state> run_;
-  stage_counters& counters_;
   const concurrent_options options_;
   const stage_random draws_;
-  const std::shared_ptr<const path_place> path_;  // must outlive the marks in slots_
+  identify identify_;
   std::vector<slot_state> slots_;
-  std::stop_source stop_;
-  slot_ring ring_;
-  memory_claim feeder_claim_;
-  context feeder_context_;
   std::deque<memory_claim> worker_claims_;
   std::optional<buffer_pool> worker_memory_;  // if options.memory is set
   std::vector<context> worker_contexts_;
-  std::exception_ptr input_failure_;
-  std::stop_callback<close_on_stop<concurrent_core>> on_consumer_stop_;
-  std::optional<registration> registered_;
 };
 
 // Opens the stages before, starts `stage` behind them, and returns its generator.

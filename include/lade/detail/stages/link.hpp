@@ -1,237 +1,313 @@
-// A bounded fan-in queue between the coroutines that make items and the next stage.
+// The bounded place between two coroutines of a run.
 
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/channel.hpp>
+#include <lade/autotune.hpp>
+#include <lade/context.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/overview.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
+#include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/split.hpp>
-#include <lade/error.hpp>
+#include <lade/detail/pipeline/stage_key.hpp>
+#include <lade/detail/pipeline/tuned_stages.hpp>
+#include <lade/detail/stages/slot_ring.hpp>
+#include <lade/lineage.hpp>
 #include <lade/stats.hpp>
 #include <lade/task.hpp>
-#include <lade/trace.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace lade::detail {
 
 struct link_options {
-  std::size_t slots;           // queued items at most
+  slot_ring_options ring;
   std::size_t ends_after = 1;  // inputs that must end before the link does; 0: no inputs
+
+  // Whether the link counts the items of the stage that go in and come out.
+  bool counts_items = false;
+
+  // Whether a stall report lists the items in it, and a trace how many they are.
+  bool is_reported = false;
+  bool is_traced = true;
+
+  // Whether the link delivers, without an item, the lineage of items that an input has consumed and
+  // not yielded by its end.
+  bool delivers_rest = false;
 
   // Whether the link carries the results of the path that contains it, for a tee or a
   // route_batches, which takes them in turn. The split then accounts for the results and the
   // demand.
   bool carries_results = false;
+
+  // Whether the link is the output queue of the run. The memory that its next item needs is
+  // estimated as the mean of what all stages have allocated for an item.
+  bool is_output = false;
+
+  // The options of a queue of up to `queued` items from one input, for a stage of its own.
+  static link_options ahead(std::size_t queued) {
+    return {.ring = {.slots = queued, .waits_for_memory = true, .measures_feeder = true},
+            .counts_items = true,
+            .is_reported = true};
+  }
+
+  // The options of a queue of up to `queued` items from several inputs. Each input may hold one
+  // item more, so that one that waits does not stop the others.
+  static link_options gathering(std::size_t queued, std::size_t inputs) {
+    return {.ring = {.slots = queued + inputs, .feeders = inputs}, .ends_after = inputs};
+  }
+
+  // The options of the queue behind a path of a tee or a route_batches.
+  static link_options results(std::size_t queued) {
+    auto options = gathering(queued, 1);
+    options.carries_results = true;
+    options.is_traced = false;
+    return options;
+  }
 };
 
-// A bounded queue with a coroutine for each input, which drains a generator into it:
+// A bounded queue of items in slots, with a coroutine for each input, which drains a generator into
+// it. All stages that work beside the next stage are made of it: prefetch, map (with workers
+// between the inputs and the queue), flat_map, merge, route, tee, and the output queue of a run.
+// slot_ring says how the coroutines pass slots on.
 //
 //   generator ─ drain ─╮
-//   generator ─ drain ─┼─> [ up to `slots` items ] ─ deliver() ─> next stage
+//   generator ─ drain ─┼─> [ slots ] ─ deliver() ─> next stage
 //   generator ─ drain ─╯
 //
-// - Ownership: the generator of deliver() owns the link. Destroying it stops the inputs. Each drain
+// - Ownership: the generator of deliver() owns the link. Destroying it closes the link. Each drain
 //   keeps the link alive until it has ended.
-// - Blocking: a drain suspends while the queue is full, deliver() while it is empty. Both park in
-//   the channel, under its mutex, so no wake-up is lost.
+// - Blocking: a drain suspends while no slot is free, deliver() while no item is done.
 // - End: when `ends_after` inputs have ended, or the first has failed. Items in the queue are still
-//   delivered; then the first failure is rethrown.
-// - Lock: mutex_ guards the number of live inputs and the first failure.
+//   delivered; then the first failure is rethrown. close() drops them.
+// - Lock: mutex_ guards the number of live inputs and the first failure. The coroutine that took a
+//   slot from the ring accesses its slot_record; the mutex of the ring orders successive owners.
+//   Reports read the name, origin, doing and since under that mutex.
 // - Memory: the link's demand makes the item that the consumer waits for urgent.
-template <class T>
-class link : public std::enable_shared_from_this<link<T>> {
+//
+// This base does not depend on the type of the items, which a derived class holds.
+class link_base : public std::enable_shared_from_this<link_base> {
  public:
-  link(const open_context& run, const link_options& options)
-      : run_(run),
-        options_(options),
-        items_(options.slots),
-        live_(options.ends_after),
-        wanted_(std::make_shared<demand>(run.wanted)),
-        claim_(wanted_),
-        context_(run.run->surroundings(stop_.get_token())),
-        on_consumer_stop_(run.stop, close_on_stop<link>{*this}) {
-    if (!options.carries_results) context_.claim = &claim_;
-    context_.place = run_.path.get();
-    if (live_ == 0) items_.close();
-  }
+  link_base(const open_context& run, const link_options& options)
+      : link_base(run.run, options, std::make_shared<demand>(run.wanted), run.path, run.stop) {}
+
+  // `wanted`: the demand of the consumer. `path`: the path that contains the link. The link closes
+  // when a stop of `consumer` is requested.
+  link_base(std::shared_ptr<run_state> run, const link_options& options,
+            std::shared_ptr<demand> wanted, std::shared_ptr<const path_place> path,
+            std::stop_token consumer);
+  virtual ~link_base() = default;
 
   // The context to open the inputs with: the link stops them, and they serve its demand.
-  open_context before() const {
-    auto input = run_.until(stop_.get_token());
-    return options_.carries_results ? input : input.taken_by(wanted_);
-  }
+  open_context before(const open_context& run) const;
 
   // Sets the stage whose statistics the link and its inputs add to. Must be called before start().
-  void count_for(stage_counters& counters) {
-    work_for(counters, context_);
-    if (!options_.carries_results)
-      run_.run->stages().note_workers(counters, {.slots = options_.slots, .gathers = true});
-  }
+  void count_for(stage_counters& counters);
+
+  // Has the run adjust the capacity, and the number of workers, while the link works. Must be
+  // called at most once, after count_for().
+  void tune(const stage_key& key, const tuner& begin);
+
+  // Has the inputs run on another executor than the CPU pool. Must be called before start().
+  void compute_on(executor& home) noexcept { context_.home = &home; }
 
   // Starts the drain of an input. `end` is kept alive until the input has ended.
-  void start(async_generator<T> input, std::shared_ptr<const void> end = nullptr) {
-    run_.run->start(this->shared_from_this(), context_,
-                    drain(*this, std::move(input), std::move(end)));
-  }
+  void start(generator input, std::shared_ptr<const void> end = nullptr);
+
+  // Moves the items of `input` into the queue until the input or the link has ended. For a drain.
+  task<> fill_from(generator& input);
+
+  // The link ends after one input more.
+  void expect_input() noexcept;
+
+  // Records the end of one input. Failures after the end of the link are ignored.
+  void end_input(std::exception_ptr failure) noexcept;
 
   // Announces that the upstream has failed, so that all inputs will report the same failure. The
   // link then ends only when all inputs have ended, so that items which they still hold are
   // delivered.
-  void expect_failure() noexcept {
-    std::lock_guard lock(mutex_);
-    patient_ = true;
+  void expect_failure() noexcept;
+
+  // Yields the items.
+  static generator deliver(owner<link_base> self);
+
+  // Makes the item that the inputs bring next urgent while the consumer behind the stage waits,
+  // also if it waits elsewhere in the stage. Until the link's own consumer waits again.
+  void await_next() noexcept { ring_.wanted()->await(demand::next); }
+
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+  bool is_stopped() const noexcept { return stop_.stop_requested(); }
+  std::exception_ptr failure() const;
+
+  // Any thread.
+  void close() noexcept;
+
+ protected:
+  // Of the item in a slot.
+  struct slot_record {
+    lineage origin;
+    std::exception_ptr failure;  // ends the run when the item is delivered
+    underway mark;
+
+    // For reports.
+    std::string name;
+    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
+    std::atomic<clock::time_point> since = clock::time_point();
+
+    void note(item_overview::doing what, clock::time_point now) noexcept;
+  };
+
+  // Moves an item into a slot. Without workers, it is the result.
+  virtual void put(std::size_t slot, void* item, const lineage& origin) = 0;
+  virtual std::string name_of_item(const void* item) const = 0;
+
+  // The result in a slot, null if there is none. Count or drop it.
+  virtual void* result(std::size_t slot) noexcept = 0;
+  virtual void count_result(std::size_t slot) = 0;
+  virtual void drop_result(std::size_t slot) noexcept = 0;
+
+  // Adds to the trace how many items are where. Requires a trace.
+  virtual void trace_levels() const;
+
+  stage_counters& counters() const noexcept { return *counters_; }
+  slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
+  void note_levels() const {
+    if (trace_ && options_.is_traced) trace_levels();
   }
 
-  // Yields the items of all inputs.
-  static async_generator<T> deliver(owner<link> self) {
-    while (auto next = co_await self->next()) {
-      with_lineage<T> yielded{next->origin, next->item};
-      co_yield yielded;
-    }
-    if (self->is_at_standstill()) co_return;  // the split reports why
-    if (self->stop_.stop_requested()) throw error(errc::stopped, self->context_.stage->name());
-    if (auto failure = self->failure()) std::rethrow_exception(failure);
-  }
-
-  void close() noexcept {
-    request_stop(stop_);
-    items_.close();
-  }
+  const std::shared_ptr<run_state> run_;
+  slot_ring ring_;
+  std::stop_source stop_;
+  context context_;  // of the inputs
 
  private:
-  using queued = underway_item<T>;
-
-  static task<> drain(link& self, async_generator<T> input, std::shared_ptr<const void>) {
-    try {
-      while (auto* item = co_await input.next()) {
-        queued next(std::move(*item), input.origin(), self.run_.path.get());
-        self.note_made();
-        co_await self.items_.push(std::move(next));
-        self.note_level();
-      }
-      self.end(nullptr);
-    } catch (...) {
-      self.end(std::current_exception());
+  // A free slot that a drain has taken, until it is filled.
+  class taken_slot {
+   public:
+    taken_slot(slot_ring& from, std::size_t number) noexcept : ring_(from), number_(number) {}
+    taken_slot(const taken_slot&) = delete;
+    ~taken_slot() {
+      if (number_ != slot_ring::none) ring_.return_free(number_);
     }
-  }
+    std::size_t number() const noexcept { return number_; }
+    std::size_t release() noexcept { return std::exchange(number_, slot_ring::none); }
 
-  task<std::optional<queued>> next() {
-    stopwatch waiting(context_.stage->starving);
-    note_awaited();
-    auto next = co_await items_.pop();
-    note_taken();
-    co_return next;
-  }
+   private:
+    slot_ring& ring_;
+    std::size_t number_;
+  };
 
-  void note_made() {
-    if (options_.carries_results)
-      run_.path->split->note_made(run_.path->path);
-    else
-      wanted_->await(demand::none);  // the awaited item has arrived
-  }
-  void note_awaited() {
-    if (options_.carries_results) return run_.path->split->note_awaited(run_.path->path);
-    if (items_.size() > 0) return;
-    wanted_->await(demand::next);
-    context_.memory->reconsider();
-  }
-  void note_taken() {
-    if (options_.carries_results)
-      run_.path->split->note_taken(run_.path->path);
-    else
-      wanted_->await(demand::none);
-  }
-  bool is_at_standstill() const {
-    return options_.carries_results && run_.path->split->stuck().has_value();
-  }
+  // The interface for reports. Not the link itself: they must not call a virtual function of an
+  // object whose derived part is still being constructed.
+  class report final : private overviewed {
+   public:
+    explicit report(const link_base& reported);
+    report(const report&) = delete;
+    ~report() override;
 
-  void note_level() const {
-    if (auto* trace = run_.run->options().trace; trace && !options_.carries_results)
-      trace->add_levels(context_.stage->name(), {{"done", items_.size()}});
-  }
+   private:
+    std::string overview(clock::time_point at) const override;
 
-  // Records the end of one input. Failures after the end of the link are ignored.
-  void end(std::exception_ptr failure) noexcept {
-    bool over = false;
-    {
-      std::lock_guard lock(mutex_);
-      if (live_ == 0) return;
-      live_ = failure && !patient_ ? 0 : live_ - 1;
-      if (!failure_) failure_ = std::move(failure);
-      over = live_ == 0;
-    }
-    if (over) items_.close();
-  }
+    const link_base& link_;
+  };
 
-  std::exception_ptr failure() const {
-    std::lock_guard lock(mutex_);
-    return failure_;
-  }
+  // The interface for the tuning. Not the link itself, for the same reason.
+  class tuning final : private tunable {
+   public:
+    tuning(link_base& tuned, const stage_key& key, const tuner& begin);
+    tuning(const tuning&) = delete;
+    ~tuning();
 
-  const open_context run_;
+   private:
+    void set(const tuner::setting& now) override;
+
+    link_base& link_;
+  };
+
+  static task<> drain(link_base& self, generator input, std::shared_ptr<const void> end);
+  void fill(std::size_t slot, void* item, const lineage& origin);
+  void count_in() noexcept;
+  void estimate_memory() noexcept;
+  bool measures_input() const noexcept { return options_.ring.measures_feeder && counters_; }
+  void deliver_rest(taken_slot& free, const lineage& rest);
+  void begin_wait();
+  void end_wait();
+  bool is_at_standstill() const;
+
   const link_options options_;
-  channel<queued> items_;
-  std::stop_source stop_;
+  trace* const trace_;
+  stage_counters* counters_ = nullptr;
+  const std::shared_ptr<const path_place> path_;  // must outlive the marks in records_
+  std::vector<slot_record> records_;
+  std::uint64_t filled_ = 0;  // items of an output queue; accessed by its only drain
+  memory_claim claim_;
   mutable std::mutex mutex_;  // guards the members below, up to failure_
   std::size_t live_;          // inputs that must end before the link does
   bool patient_ = false;
   std::exception_ptr failure_;
-  const std::shared_ptr<demand> wanted_;
-  memory_claim claim_;
-  context context_;
-  std::stop_callback<close_on_stop<link>> on_consumer_stop_;
+  std::stop_callback<close_on_stop<link_base>> on_consumer_stop_;
+  std::optional<report> report_;
+  std::optional<tuning> tuning_;
 };
 
-// A path of a tee or a route_batches that is open but not started.
+// A link without workers.
 template <class T>
-class opened_path {
+class link final : public link_base {
  public:
-  // `inside`: the context that all paths share.
-  opened_path(const open_context& inside, const std::shared_ptr<split_base>& split,
-              std::size_t number, const pipeline<T>& stages)
-      : results_(std::make_shared<link<T>>(
-            inside.in(split_base::path(split, number)),
-            link_options{.slots = split->buffer(), .carries_results = true})),
-        items_(stages.open(results_->before())) {}
+  link(const open_context& run, const link_options& options)
+      : link_base(run, options), items_(options.ring.slots) {}
+  link(std::shared_ptr<run_state> run, const link_options& options, std::shared_ptr<demand> wanted)
+      : link_base(std::move(run), options, std::move(wanted), nullptr, {}),
+        items_(options.ring.slots) {}
 
-  // Starts the path. `end` is kept alive until the path has ended.
-  void start(stage_counters& counters, std::shared_ptr<const void> end) {
-    results_->count_for(counters);
-    results_->start(std::move(items_), std::move(end));
+  // For a consumer that takes the items itself, instead of deliver(). Awaits the slot of the next
+  // item, or slot_ring::none at the end. Throws error(stopped) if the awaiting coroutine is asked
+  // to stop. The consumer must free the slot.
+  [[nodiscard]] auto take() noexcept { return ring_.take_done_or_stop(slot_ring::none); }
+  T& item(std::size_t slot) noexcept { return *items_[slot]; }
+  lineage& origin(std::size_t slot) noexcept { return record(slot).origin; }
+  void free(std::size_t slot) noexcept {
+    items_[slot].reset();
+    ring_.free(slot);
   }
 
-  async_generator<T> deliver() && { return link<T>::deliver(std::move(results_)); }
+  // Items that are ready to be taken.
+  std::size_t size() const { return ring_.count().done; }
 
  private:
-  owner<link<T>> results_;
-  async_generator<T> items_;
+  void put(std::size_t slot, void* item, const lineage&) override {
+    items_[slot].emplace(std::move(*static_cast<T*>(item)));
+  }
+  std::string name_of_item(const void* item) const override {
+    return name_of(*static_cast<const T*>(item));
+  }
+  void* result(std::size_t slot) noexcept override {
+    auto& item = items_[slot];
+    return item ? std::addressof(*item) : nullptr;
+  }
+  void count_result(std::size_t slot) override { count_out(counters(), *items_[slot]); }
+  void drop_result(std::size_t slot) noexcept override { items_[slot].reset(); }
+
+  std::vector<std::optional<T>> items_;
 };
 
-// Stops the paths of a split when the generator that takes their results ends, or when the next
-// stage stops.
-class paths_stop {
- public:
-  explicit paths_stop(const open_context& run)
-      : on_stop_(run.stop, close_on_stop<paths_stop>{*this}) {}
-
-  const std::stop_source& source() const noexcept { return stop_; }
-  std::stop_token token() const noexcept { return stop_.get_token(); }
-  void close() noexcept { request_stop(stop_); }
-
- private:
-  std::stop_source stop_;
-  std::stop_callback<close_on_stop<paths_stop>> on_stop_;
-};
+// Yields the items of a link.
+template <class T>
+async_generator<T> deliver_from(owner<link_base> stage) {
+  return async_generator<T>(link_base::deliver(std::move(stage)));
+}
 
 }  // namespace lade::detail

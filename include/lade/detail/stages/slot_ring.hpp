@@ -1,14 +1,16 @@
-// The scheduling of a concurrent stage, which passes slots between its coroutines.
+// The scheduling of a link: a bounded queue of slots between coroutines.
 
 #pragma once
 
 #include <lade/buffer_pool.hpp>
-#include <lade/context.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
+#include <lade/detail/coroutines/waiter.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
 #include <lade/item_order.hpp>
 #include <lade/stats.hpp>
 
+#include <algorithm>
 #include <coroutine>
 #include <cstddef>
 #include <cstdint>
@@ -16,59 +18,86 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 namespace lade {
 
 namespace detail {
 
+struct slot_ring_options {
+  std::size_t slots = 1;
+  std::size_t feeders = 1;
+
+  // Workers between feeders and consumer. 0: a slot that a feeder has filled is done.
+  std::size_t workers = 0;
+
+  item_order order = item_order::input;  // without workers, both mean the order of filling
+
+  // Whether feeders wait while the memory budget is exhausted, and whether their waits count in the
+  // statistics. The latter requires that there is one feeder.
+  bool waits_for_memory = false;
+  bool measures_feeder = false;
+};
+
 // Passes the slots of a stage between its coroutines:
 //
-//   free ─ feeder ─> filled ─ worker ─> done ─ consumer ─> free
+//   free ─ feeders ─> filled ─ workers ─> done ─ consumer ─> free
 //
-// The feeder takes free slots and fills them, workers take filled slots and finish them, and the
-// consumer takes done slots and frees them. The stage defines the contents of a slot.
+// Feeders take free slots and fill them, workers take filled slots and finish them, and the
+// consumer takes done slots and frees them. Without workers, filled slots are done. The stage
+// defines the contents of a slot.
 //
 // - Ownership: a coroutine that took a slot owns its contents until it passes the slot on. The
 //   mutex orders the accesses of successive owners.
 // - Lock: mutex_ guards all members below it.
 // - Waiting: a coroutine that finds no slot parks, under the same lock as it looked. Whoever
-//   provides a slot unparks a coroutine under the lock and assigns the slot to it, then unlocks and
-//   resumes it. So no wake-up is lost, and a resumed coroutine does not look again.
-// - Batching: the consumer wakes the feeder when wake_feeder_at() slots are free, not at every
-//   slot. The remaining slots keep all workers busy.
-// - Memory: the feeder also parks while the budget is exhausted. The consumer wakes it when it
-//   frees slots and the memory suffices. Exception: the feeder never parks for memory if the
-//   consumer waits and no slot is in use, so a run always makes progress.
-// - End: after end_input(), workers get `none` when no filled slot is left, and the consumer when
-//   all slots are delivered. After close() everybody gets `none`.
+//   provides a slot settles a parked coroutine under the lock and assigns the slot to it, then
+//   unlocks and resumes it. So no wake-up is lost, and a resumed coroutine does not look again.
+// - Batching: the consumer wakes feeders when wake_feeder_at() slots are free, not at every slot.
+//   The remaining slots keep all workers busy.
+// - Several feeders: each holds one slot while it waits for its next item. So with as many slots
+//   beyond the number of feeders as may be queued, a slow feeder never stops the others.
+// - Memory: with `waits_for_memory`, feeders also park while the budget is exhausted. The consumer
+//   wakes them when it frees slots and the memory suffices. Exception: a feeder never parks for
+//   memory if the consumer waits and no slot is in use, so a run always makes progress.
+// - End: after end_input(), feeders get `none`, workers get `none` when no filled slot is left, and
+//   the consumer when all slots are delivered. After close() everybody gets `none`.
 class slot_ring {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr std::size_t several = none - 1;  // of a worker: see take_more
 
-  // `home`: the executor of the feeder and the consumer. `memory`: the budget; items are started
-  // while their estimated allocations fit. `behind`: the demand that the consumer serves.
-  slot_ring(std::size_t slots, std::size_t workers, item_order order, executor& home,
-            const buffer_pool& memory, stage_counters& counters,
-            std::shared_ptr<const demand> behind = nullptr);
+  class free_awaiter;
+  class filled_awaiter;
+  class done_awaiter;
 
-  // The demand of the consumer. Its items are numbers of slots.
-  std::shared_ptr<const demand> wanted() const noexcept { return wanted_; }
+  // `memory`: the budget; items are started while their estimated allocations fit. `wanted`: the
+  // demand of the consumer. Its items are numbers of slots.
+  slot_ring(const slot_ring_options& options, const buffer_pool& memory,
+            std::shared_ptr<demand> wanted);
+  ~slot_ring();
+
+  // Sets the stage whose statistics the waits count in. Must be called before the first wait.
+  void count_for(stage_counters& counters) noexcept { counters_ = &counters; }
+
+  const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
 
   // Await a slot, or `none` if there will be no more. The argument is the slot to pass on: one that
-  // the feeder filled for a worker, that the worker finished, or that the consumer is done with; at
-  // first `none`. Workers also pass their executor.
-  auto take_free(std::size_t filled) noexcept {
-    return awaiter<&slot_ring::free_or_park>(*this, filled, home_);
-  }
-  auto take_filled(std::size_t finished, executor& home) noexcept {
-    return awaiter<&slot_ring::filled_or_park>(*this, finished, home);
-  }
-  auto take_done(std::size_t freed) noexcept {
-    return awaiter<&slot_ring::done_or_park>(*this, freed, home_);
-  }
+  // the feeder filled, that the worker finished, or that the consumer is done with; at first
+  // `none`. take_done_or_stop() throws error(stopped) if the awaiting coroutine is asked to stop.
+  // The ring must be closed before a stop ends the other waits.
+  [[nodiscard]] free_awaiter take_free(std::size_t filled) noexcept;
+  [[nodiscard]] filled_awaiter take_filled(std::size_t finished) noexcept;
+  [[nodiscard]] done_awaiter take_done(std::size_t freed) noexcept;
+  [[nodiscard]] done_awaiter take_done_or_stop(std::size_t freed) noexcept;
+
+  // For a feeder that takes no other slot: passes on a slot that it has filled, or returns a free
+  // slot that it will not fill.
+  void fill(std::size_t slot) noexcept;
+  void return_free(std::size_t slot) noexcept;
+
+  // For the consumer: frees a slot that it is done with.
+  void free(std::size_t slot) noexcept;
 
   // For a worker that works on several slots at once. take_more() returns another filled slot, or
   // `none`. finish_early() finishes one of them; then take_filled() takes `several` instead of a
@@ -86,8 +115,7 @@ class slot_ring {
   // ones, in the order in which they were filled, for any worker.
   void put_back(std::size_t slot) noexcept;
 
-  // For the feeder. The slot is done without work; the input has ended.
-  void fill_done(std::size_t slot) noexcept;
+  // No slot will be filled any more. Any thread.
   void end_input() noexcept;
 
   // Limits how many items are worked on (`working`) and held (`held`) at a time, within the numbers
@@ -110,47 +138,11 @@ class slot_ring {
   stage_overview look(const std::function<item_overview(std::size_t slot, bool done)>& item) const;
 
  private:
-  // outside: free, or owned by the feeder or the consumer. filled: until a worker has finished it.
+  // outside: free, or owned by a feeder or the consumer. filled: until a worker has finished it.
   enum class place : std::uint8_t { outside, filled, done };
 
-  struct waiting {
-    executor& home;
-    std::size_t slot;
-    unsigned distance;
-    std::coroutine_handle<> coroutine = nullptr;
-    waiting* next = nullptr;  // in a list of parked coroutines
-
-    // Resumes the coroutine. On a reactor's thread the wake-up may wait for the end of the turn:
-    // the resumed coroutine then finds everything that has completed in it.
-    void post() {
-      auto work = resumption(coroutine, distance);
-      work.may_wait = true;
-      home.post(work);
-    }
-    void resume() { home.is_current() ? coroutine.resume() : post(); }
-  };
-
-  // Parked coroutines, in LIFO order.
-  class parked_list {
-   public:
-    bool empty() const noexcept { return first_ == nullptr; }
-    std::size_t size() const noexcept { return size_; }
-    void push(waiting& last) noexcept {
-      last.next = std::exchange(first_, &last);
-      ++size_;
-    }
-    waiting* pop() noexcept {
-      --size_;
-      return std::exchange(first_, first_->next);
-    }
-    void post_all() noexcept {
-      while (!empty()) pop()->post();
-    }
-
-   private:
-    waiting* first_ = nullptr;
-    std::size_t size_ = 0;
-  };
+  // What parked feeders wait for.
+  enum class missing : std::uint8_t { nothing, slot, memory };
 
   // A FIFO of slots, with capacity for all of them.
   class queue {
@@ -185,35 +177,21 @@ class slot_ring {
     std::size_t size_ = 0;
   };
 
-  template <bool (slot_ring::*Park)(waiting&) noexcept>
-  class awaiter : private waiting {
-   public:
-    awaiter(slot_ring& slots, std::size_t returned, executor& where) noexcept
-        : waiting{where, returned, slots.counters_.distance}, ring_(slots) {}
-    bool await_ready() const noexcept { return false; }
-    bool await_suspend(std::coroutine_handle<> parked) noexcept {
-      coroutine = parked;
-      return (ring_.*Park)(*this);
-    }
-    std::size_t await_resume() const noexcept { return slot; }
-
-   private:
-    slot_ring& ring_;
-  };
-
-  // Each assigns a slot, or parks the coroutine. Returns whether it parked.
-  bool free_or_park(waiting& feeder) noexcept;
-  bool filled_or_park(waiting& worker) noexcept;
-  bool done_or_park(waiting& consumer) noexcept;
+  // Called with the mutex held. Each passes a slot on and assigns another one, or `none`. Returns
+  // false if the coroutine must park. Coroutines in `woken` must be resumed after the mutex is
+  // released. They may be called twice for one wait.
+  bool settle_feeder(free_awaiter& feeder, waiter*& woken) noexcept;
+  bool settle_consumer(done_awaiter& consumer, wait_list& woken) noexcept;
 
   // Called with the mutex held. A returned coroutine must be resumed after the mutex is released;
   // null: none.
   void note_filled(std::size_t slot) noexcept;
-  waiting* fill(std::size_t slot) noexcept;
+  waiter* pass_filled(std::size_t slot) noexcept;
   bool has_work() const noexcept { return !filled_.empty() && working_ < most_working_; }
-  void begin_work(waiting& worker) noexcept;
-  waiting* claim_worker() noexcept;
-  waiting* finish_work(waiting& worker) noexcept;
+  bool is_over() const noexcept { return closed_ || input_over_; }
+  void begin_work(filled_awaiter& worker) noexcept;
+  waiter* claim_worker() noexcept;
+  waiter* finish_work(filled_awaiter& worker) noexcept;
   std::size_t room() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
@@ -223,26 +201,28 @@ class slot_ring {
   std::size_t awaited() const noexcept;
   void note_wanted() noexcept { wanted_->await(awaited()); }
   std::size_t pop_done() noexcept;
-  waiting* finish(std::size_t slot) noexcept;
+  waiter* finish(std::size_t slot) noexcept;
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
-  void park_feeder(waiting& feeder) noexcept;
-  waiting* take_feeder() noexcept;
-  waiting* claim_feeder() noexcept;
-  waiting* claim_consumer(std::size_t slot) noexcept;
+  void note_missing(missing now) noexcept;
+  waiter* claim_feeder() noexcept;
+  void claim_feeders(wait_list& woken) noexcept;
+  void settle_feeders(wait_list& woken) noexcept;
+  waiter* claim_consumer(std::size_t slot) noexcept;
+  void begin_consumer_wait() noexcept;
+  void end_consumer_wait() noexcept;
 
-  executor& home_;
   const buffer_pool& memory_;
-  stage_counters& counters_;
-  const item_order order_;
+  stage_counters* counters_ = nullptr;
+  const slot_ring_options options_;
   const std::shared_ptr<demand> wanted_;
 
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   std::vector<std::size_t> free_;
   queue filled_;
   queue ready_;  // in the order of delivery; the front may not be done
   std::vector<place> places_;
-  std::vector<std::uint64_t> numbers_;  // numbers of slots, in filling order
+  std::vector<std::uint64_t> numbers_;  // numbers of slots, in filling order; only for workers
   std::uint64_t last_number_ = 0;
   // In completion order only. begun_: slots that are filled and not done, in the order of their
   // items; others_: all other slots; where_: the place of each slot in its list.
@@ -253,14 +233,100 @@ class slot_ring {
   std::size_t most_held_;
   std::size_t working_ = 0;     // slots that workers own
   std::size_t in_flight_ = 0;   // slots filled and not yet taken by the consumer
-  std::size_t unfinished_ = 0;  // slots begun by the feeder and not yet done
+  std::size_t unfinished_ = 0;  // slots begun by a feeder and not yet done
   bool input_over_ = false;
   bool closed_ = false;
-  waiting* feeder_ = nullptr;
-  bool feeder_has_room_ = false;  // it waits for memory, not for a slot
-  waiting* consumer_ = nullptr;
-  parked_list workers_;
+  wait_list feeders_;
+  missing missing_ = missing::nothing;
+  wait_list consumers_;  // one at most
+  bool consumer_waits_ = false;
+  wait_list workers_;  // in LIFO order: the last one has the warmest caches
 };
+
+class slot_ring::free_awaiter : private waiter {
+ public:
+  free_awaiter(slot_ring& ring, std::size_t filled) noexcept : ring_(ring), slot_(filled) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> feeder) {
+    waiter* woken = nullptr;
+    bool parked = park_unstoppable(feeder, ring_.mutex_, ring_.feeders_,
+                                   [this, &woken] { return ring_.settle_feeder(*this, woken); });
+    if (woken) woken->resume_later();
+    return parked;
+  }
+  std::size_t await_resume() const noexcept { return slot_; }
+
+ private:
+  friend class slot_ring;
+
+  slot_ring& ring_;
+  std::size_t slot_;
+};
+
+class slot_ring::filled_awaiter : private waiter {
+ public:
+  filled_awaiter(slot_ring& ring, std::size_t finished) noexcept : ring_(ring), slot_(finished) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> worker) {
+    note(worker);
+    return take();
+  }
+  std::size_t await_resume() const noexcept { return slot_; }
+
+ private:
+  friend class slot_ring;
+
+  bool take();  // returns whether the worker has parked
+
+  slot_ring& ring_;
+  std::size_t slot_;
+};
+
+class slot_ring::done_awaiter : private waiter {
+ public:
+  done_awaiter(slot_ring& ring, std::size_t freed, bool stoppable) noexcept
+      : ring_(ring), slot_(freed), stoppable_(stoppable) {}
+  bool await_ready() const noexcept { return false; }
+  template <class Promise>
+  bool await_suspend(std::coroutine_handle<Promise> consumer) {
+    auto& memory = ring_.memory_;  // the consumer may go on, and end the ring, once it has parked
+    wait_list feeders;
+    auto settle = [this, &feeders] { return ring_.settle_consumer(*this, feeders); };
+    bool parked = stoppable_ ? park(consumer, ring_.mutex_, ring_.consumers_, settle)
+                             : park_unstoppable(consumer, ring_.mutex_, ring_.consumers_, settle);
+    if (parked) memory.reconsider();  // which may resume others
+    feeders.resume_all_later();
+    return parked;
+  }
+  std::size_t await_resume() {
+    if (stoppable_) end_stoppable_wait();
+    return slot_;
+  }
+
+ private:
+  friend class slot_ring;
+
+  void end_stoppable_wait();
+
+  slot_ring& ring_;
+  std::size_t slot_;
+  bool stoppable_;
+};
+
+inline slot_ring::free_awaiter slot_ring::take_free(std::size_t filled) noexcept {
+  return {*this, filled};
+}
+inline slot_ring::filled_awaiter slot_ring::take_filled(std::size_t finished) noexcept {
+  return {*this, finished};
+}
+inline slot_ring::done_awaiter slot_ring::take_done(std::size_t freed) noexcept {
+  return {*this, freed, false};
+}
+inline slot_ring::done_awaiter slot_ring::take_done_or_stop(std::size_t freed) noexcept {
+  return {*this, freed, true};
+}
 
 }  // namespace detail
 }  // namespace lade

@@ -9,6 +9,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/error.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
@@ -374,5 +375,47 @@ auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in) {
       [&](const Paths&... each) { return std::tuple<decltype(next(each))...>{next(each)...}; },
       paths);
 }
+
+// A path of a tee or a route_batches that is open but not started.
+template <class T>
+class opened_path {
+ public:
+  // `inside`: the context that all paths share.
+  opened_path(const open_context& inside, const std::shared_ptr<split_base>& split,
+              std::size_t number, const pipeline<T>& stages)
+      : opened_path(inside.in(split_base::path(split, number)), split->buffer(), stages) {}
+
+  // Starts the path. `end` is kept alive until the path has ended.
+  void start(stage_counters& counters, std::shared_ptr<const void> end) {
+    results_->count_for(counters);
+    results_->start(std::move(items_), std::move(end));
+  }
+
+  async_generator<T> deliver() && { return deliver_from<T>(std::move(results_)); }
+
+ private:
+  opened_path(const open_context& path, std::size_t buffer, const pipeline<T>& stages)
+      : results_(std::make_shared<link<T>>(path, link_options::results(buffer))),
+        items_(stages.open(results_->before(path))) {}
+
+  owner<link_base> results_;
+  async_generator<T> items_;
+};
+
+// Stops the paths of a split when the generator that takes their results ends, or when the next
+// stage stops.
+class paths_stop {
+ public:
+  explicit paths_stop(const open_context& run)
+      : on_stop_(run.stop, close_on_stop<paths_stop>{*this}) {}
+
+  const std::stop_source& source() const noexcept { return stop_; }
+  std::stop_token token() const noexcept { return stop_.get_token(); }
+  void close() noexcept { request_stop(stop_); }
+
+ private:
+  std::stop_source stop_;
+  std::stop_callback<close_on_stop<paths_stop>> on_stop_;
+};
 
 }  // namespace lade::detail

@@ -10,7 +10,7 @@
 #include <lade/sample.hpp>
 #include <lade/task.hpp>
 
-#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,7 +38,7 @@ struct tar_samples_options {
   read_tar_options read = {};
 };
 
-// A listing of the samples of shards, without data, in the order of the shards:
+// The samples of shards, without data, in the order of the shards:
 //
 //   lade::io::shards shards("train-{00..99}.tar");
 //   auto samples = lade::sync_wait(runtime, lade::io::index_shards(shards));
@@ -46,17 +46,24 @@ struct tar_samples_options {
 //       | lade::shard(lade::rank_from_environment())
 //       | lade::map(samples.read(), {.concurrency = 64})
 //
-// Keys and fields are those of io::read_tar. A small value: copies share the index.
+// Keys and fields are those of io::read_tar. The samples are reached by index, so the number of
+// steps is known before a run. A small value: copies share the index.
 class tar_samples {
  public:
-  std::size_t size() const noexcept;
+  // As an index source (see from.hpp): the number of samples; sample `i`, or
+  // error(invalid_argument) if there are not so many; and the identity of all, which checkpoints
+  // compare. It depends on the names of all samples, as identity_of returns them, and on their
+  // order.
+  std::uint64_t size() const noexcept;
+  sample at(std::uint64_t i) const;
+  std::string identity() const;
 
   async_generator<sample> list() const;
   std::vector<sample> list_all() const;
 
-  // Returns the identity of a sample, which checkpoints compare: its key without the common
-  // directories of all shards, and without signatures. Throws error(invalid_argument) for a sample
-  // that is not listed.
+  // Returns the identity of a sample, which does not depend on where the shards are: its key
+  // without the common directories of all shards, and without signatures. Throws
+  // error(invalid_argument) for a sample that is not listed.
   std::string identity_of(const sample& listed) const;
 
   // Returns a function that reads a listed sample: the ranges of its fields, merged where they are

@@ -131,8 +131,7 @@ struct token_window_options {
 //
 //   auto file = lade::io::token_file::open_megatron("train");
 //   lade::io::token_windows windows(file, {.length = 4096});
-//   lade::from_index(windows.size(), windows, {.identity = windows.identity()})
-//       | lade::shuffle()
+//   lade::from(windows) | lade::shuffle()
 //
 // Allocates 8 bytes per document if windows do not cross documents. Any thread may use it.
 class token_windows {
@@ -146,7 +145,8 @@ class token_windows {
   // Returns window `i` of a mapped file: a tensor of `length` tokens. It is a view of the mapping;
   // a padded window is a copy. Throws error(invalid_argument) if `i` is out of range, and
   // error(unsupported) if the file is not mapped.
-  tensor operator()(std::uint64_t i) const;
+  tensor at(std::uint64_t i) const;
+  tensor operator()(std::uint64_t i) const { return at(i); }
 
   // Returns the same window of any file. Throws error(invalid_argument) if `i` is out of range, and
   // as token_file::read does.

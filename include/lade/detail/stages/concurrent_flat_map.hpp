@@ -1,0 +1,331 @@
+// Splits several items into parts concurrently, for flat_map and sources of shards.
+
+#pragma once
+
+#include <lade/async_generator.hpp>
+#include <lade/context.hpp>
+#include <lade/continue_on.hpp>
+#include <lade/detail/common/counted.hpp>
+#include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_track.hpp>
+#include <lade/detail/pipeline/items.hpp>
+#include <lade/detail/pipeline/path_place.hpp>
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/link.hpp>
+#include <lade/lineage.hpp>
+#include <lade/semaphore.hpp>
+#include <lade/stats.hpp>
+#include <lade/task.hpp>
+#include <lade/thread_pool.hpp>
+#include <lade/trace.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lade::detail {
+
+// Splits up to `concurrency` items at a time. Each item's parts are drained into a link, its
+// branch; the branches are items of another link:
+//
+//   upstream ─ open_branches() ─> [ branch, branch, ... ] ─╮
+//                  parts(item) ─> [ parts ] ───────────────┼─ deliver() ─> next stage
+//                  parts(item) ─> [ parts ] ───────────────╯
+//
+// In input order each item has a branch, and deliver() reads one after the other in the order of
+// the items. In completion order all items share one branch.
+// - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
+// - Blocking: open_branches() suspends in room_ while `concurrency` items are in flight, and in the
+//   link of branches while that many are unread. parts() suspends while its branch is full
+//   (options().buffer parts).
+// - Lock: mutex_ guards idle_ and in_flight_, for reports.
+// - Errors: a failure of an item ends its branch and is rethrown behind its parts; a failure of the
+//   upstream is rethrown behind all branches.
+template <class In, class Out, class Stage>
+class concurrent_flat_map final
+    : public std::enable_shared_from_this<concurrent_flat_map<In, Out, Stage>>,
+      private overviewed {
+ public:
+  // `shares_cpus`: whether items are split on the share of the pool for automatic stages.
+  concurrent_flat_map(const open_context& run, stage_counters& counters,
+                      counted_ptr<const Stage> stage, unsigned concurrency,
+                      bool shares_cpus = false)
+      : run_(run),
+        counters_(counters),
+        stage_(std::move(stage)),
+        concurrency_(concurrency),
+        room_(concurrency),
+        home_(&run.run->runtime().pool()),
+        trace_(run.run->options().trace),
+        branches_(std::make_shared<link<branch>>(run, queue_options(concurrency, 1))) {
+    for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
+    branches_->count_for(counters);
+    stage_workers workers{.workers = concurrency, .slots = concurrency};
+    if (auto* pool = stage_->options().pool) {
+      workers.own_threads = pool->size();
+      home_ = pool;
+    } else if (auto* share = run.run->automatic_share(); share && shares_cpus) {
+      workers.shared_threads = concurrency;
+      home_ = share;
+    }
+    run.run->stages().note_workers(counters, workers);
+    run.run->stages().watch(*this);
+  }
+
+  ~concurrent_flat_map() { run_.run->stages().unwatch(*this); }
+
+  // The context to open the upstream with.
+  open_context before(const open_context& run) const { return branches_->before(run); }
+
+  void start(async_generator<In> upstream) {
+    branches_->start(open_branches(this->shared_from_this(), std::move(upstream)));
+  }
+
+  // Yields the parts. Destroying the generator ends the stage.
+  static async_generator<Out> deliver(owner<concurrent_flat_map> self) {
+    auto branches = deliver_from<branch>(owner<link_base>(self->branches_));
+    while (auto* next = co_await branches.next().apart()) {
+      if (self->has_one_branch()) self->branches_->await_next();
+      auto parts = deliver_from<Out>(owner<link_base>(std::move(*next)));
+      while (auto* part = co_await self->next_of(parts)) {
+        count_out(self->counters_, *part);
+        with_lineage<Out> yielded{parts.origin(), *part};
+        co_yield yielded;
+      }
+      co_await consume(parts.unyielded());
+    }
+  }
+
+  void close() noexcept { branches_->close(); }
+
+ private:
+  using branch = std::shared_ptr<link_base>;
+
+  // Up to `queued` items that are not in the trace.
+  static link_options queue_options(std::size_t queued, std::size_t inputs) {
+    auto options = link_options::gathering(queued, inputs);
+    options.ends_after = 1;
+    options.is_traced = false;
+    return options;
+  }
+
+  bool has_one_branch() const noexcept { return stage_->options().order == item_order::completion; }
+
+  task<Out*> next_of(async_generator<Out>& parts) {
+    wanted_ = true;
+    auto* next = co_await parts.next().apart();
+    wanted_ = false;
+    co_return next;
+  }
+
+  // A branch that several items share, while there may be more of them.
+  class shared_branch {
+   public:
+    explicit shared_branch(branch link) noexcept : link_(std::move(link)) {}
+    shared_branch(const shared_branch&) = delete;
+    ~shared_branch() {
+      if (link_) link_->end_input(nullptr);
+    }
+    const branch& link() const noexcept { return link_; }
+
+   private:
+    branch link_;  // null if each item has its own
+  };
+
+  // Takes the items of `upstream`, starts to split each, and yields its branch.
+  static async_generator<branch> open_branches(std::shared_ptr<concurrent_flat_map> self,
+                                               async_generator<In> upstream) {
+    shared_branch of_all(self->has_one_branch() ? self->open_branch() : nullptr);
+    if (of_all.link()) {
+      auto yielded = of_all.link();
+      co_yield yielded;
+    }
+    while (true) {
+      co_await self->room_.acquire();
+      permit may_split(self->room_);
+      auto* item = co_await self->next_item(upstream);
+      if (!item) co_return;
+      bump(self->counters_.in);
+      auto to = of_all.link() ? of_all.link() : self->open_branch();
+      if (of_all.link()) to->expect_input();
+      to->start(parts(self, std::move(*item), upstream.origin(), std::move(may_split),
+                      underway(self->run_.path.get())));
+      if (!of_all.link()) co_yield to;
+    }
+  }
+
+  task<In*> next_item(async_generator<In>& upstream) {
+    stopwatch waiting(counters_.input_wait);
+    co_return co_await upstream.next().apart();
+  }
+
+  branch open_branch() const {
+    auto inputs = has_one_branch() ? concurrency_ : 1;
+    auto options = queue_options(stage_->options().buffer, inputs);
+    options.delivers_rest = true;
+    auto opened = std::make_shared<link<Out>>(run_.until(branches_->stop_token()), options);
+    opened->count_for(counters_);
+    opened->compute_on(*home_);
+    return opened;
+  }
+
+  // The right to split an item, until the object is destroyed.
+  class permit {
+   public:
+    explicit permit(semaphore& from) noexcept : from_(&from) {}
+    permit(permit&& other) noexcept : from_(std::exchange(other.from_, nullptr)) {}
+    permit& operator=(permit&&) = delete;
+    ~permit() {
+      if (from_) from_->release();
+    }
+
+   private:
+    semaphore* from_;
+  };
+
+  // Yields the parts of one item.
+  static async_generator<Out> parts(std::shared_ptr<concurrent_flat_map> self, In item,
+                                    lineage origin, permit, underway) {
+    co_await continue_on(*self->home_);
+    entry place(*self, item, origin);
+    auto made =
+        self->stage_->parts(std::move(item), place->name, origin, self->run_, self->counters_);
+    bool some = false;
+    while (auto* part = co_await self->next_part(made, *place)) {
+      some = true;
+      with_lineage<Out> yielded{made.origin(), *part};
+      co_yield yielded;
+    }
+    if (!some) co_await consume(origin);
+  }
+
+  // The record of one item that is being split: its track in a trace, its counters, its name.
+  class split_item {
+   public:
+    split_item(stage_counters& counters, lade::trace* to)
+        : track(to, counters), busy(counters.busy), cpu(counters.cpu, true) {}
+
+    void take(const In& item, const lineage& positions) {
+      name.keep(item);
+      origin = positions;
+      begin(clock::now());
+    }
+    void begin(clock::time_point now) noexcept {
+      since = now;
+      doing = item_overview::doing::works;
+    }
+    item_overview overview() const {
+      return {.name = name.text(), .origin = origin, .what = doing, .since = since};
+    }
+
+    stage_track track;
+    call_time::caller busy;
+    cpu_sampler cpu;
+    kept_name<In> name;
+    lineage origin;
+    std::atomic<item_overview::doing> doing = item_overview::doing::works;
+    std::atomic<clock::time_point> since = clock::time_point();
+  };
+  using record = typename std::list<split_item>::iterator;
+
+  // Keeps an item in in_flight_.
+  class entry {
+   public:
+    entry(concurrent_flat_map& stage, const In& item, const lineage& origin)
+        : stage_(stage), record_(stage.enter(item, origin)) {}
+    entry(const entry&) = delete;
+    ~entry() { stage_.leave(record_); }
+    split_item& operator*() const noexcept { return *record_; }
+    split_item* operator->() const noexcept { return &*record_; }
+
+   private:
+    concurrent_flat_map& stage_;
+    record record_;
+  };
+
+  record enter(const In& item, const lineage& origin) {
+    std::lock_guard lock(mutex_);
+    auto taken = idle_.begin();
+    taken->take(item, origin);
+    in_flight_.splice(in_flight_.end(), idle_, taken);
+    trace_level();
+    return taken;
+  }
+  void leave(record taken) {
+    std::lock_guard lock(mutex_);
+    idle_.splice(idle_.end(), in_flight_, taken);
+    trace_level();
+  }
+  void trace_level() {
+    if (trace_) trace_->add_levels(counters_.name(), {{"working", in_flight_.size()}});
+  }
+
+  task<Out*> next_part(async_generator<Out>& parts, split_item& item) {
+    auto begun = clock::now();
+    if (trace_) run_.run->arrows().step(item.origin, item.track.number(), begun);
+    item.begin(begun);
+    item.busy.begin(begun);
+    item.cpu.begin();
+    auto* next = co_await parts.next().apart();
+    item.doing = item_overview::doing::gives_part;
+    auto now = clock::now();
+    item.busy.end(now);
+    record_call(item, now - begun, parts.awaited());
+    if (trace_) {
+      auto key = item.name.text();
+      auto name = key.empty() ? counters_.name() : key;
+      trace_->add_span(item.track.number(), name, begun, now, item.origin);
+    }
+    co_return next;
+  }
+
+  // If the generator awaited something, it may have computed on another thread: no CPU time is
+  // taken.
+  void record_call(split_item& item, clock::duration taken, bool awaited) {
+    counters_.latency.add(taken);
+    if (counters_.slowest.take(taken))
+      counters_.slowest.add({item.name.text(), item.origin, taken});
+    if (awaited)
+      counters_.awaited.fetch_add(taken.count(), std::memory_order_relaxed);
+    else
+      item.cpu.end(taken);
+  }
+
+  std::string overview(clock::time_point at) const override {
+    using enum stage_overview::feeding;
+    std::lock_guard lock(mutex_);
+    auto free = concurrency_ - in_flight_.size();
+    std::vector<item_overview> items;
+    for (auto& each : in_flight_) items.push_back(each.overview());
+    return to_string(counters_.name(),
+                     {.slots = concurrency_,
+                      .free = free,
+                      .idle_workers = free,
+                      .feeder = free > 0 ? waits_for_input : waits_for_room,
+                      .wanted = wanted_,
+                      .items = std::move(items)},
+                     at);
+  }
+
+  const open_context run_;
+  stage_counters& counters_;
+  const counted_ptr<const Stage> stage_;
+  const std::size_t concurrency_;
+  semaphore room_;                    // permits for items in flight
+  executor* home_;                    // where items are split
+  std::atomic<bool> wanted_ = false;  // the next stage waits for a part
+  trace* const trace_;
+  mutable std::mutex mutex_;
+  std::list<split_item> idle_;
+  std::list<split_item> in_flight_;
+  const std::shared_ptr<link<branch>> branches_;
+};
+
+}  // namespace lade::detail

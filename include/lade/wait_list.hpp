@@ -1,0 +1,61 @@
+// For awaitables of modules in which coroutines wait for each other, such as permits of a kind that
+// lade::semaphore does not have.
+
+#pragma once
+
+#include <lade/detail/coroutines/waiter.hpp>
+
+namespace lade {
+
+// The waiters of one awaitable, in the order of their arrival, and the base of its awaiters. A
+// std::mutex of the awaitable guards the list, and the state that the coroutines wait for:
+//
+//   class gate {
+//    public:
+//     class awaiter : private lade::waiter {
+//      public:
+//       explicit awaiter(gate& of) noexcept : of_(of) {}
+//       bool await_ready() const noexcept { return false; }
+//       template <class Promise>
+//       bool await_suspend(std::coroutine_handle<Promise> coroutine) {
+//         return park(coroutine, of_.mutex_, of_.waiters_, [this] { return of_.is_open_; });
+//       }
+//       void await_resume() { finish("wait at the gate"); }
+//      private:
+//       gate& of_;
+//     };
+//
+//     awaiter passed() noexcept { return awaiter(*this); }
+//     void open() {
+//       lade::wait_list woken;
+//       {
+//         std::lock_guard lock(mutex_);
+//         is_open_ = true;
+//         woken = waiters_.settle_all();
+//       }
+//       woken.resume_all();
+//     }
+//
+//    private:
+//     std::mutex mutex_;
+//     lade::wait_list waiters_;  // guarded by mutex_, as is_open_
+//     bool is_open_ = false;
+//   };
+//
+// A waiter parks (`park`), unless its function returns true under the mutex: then the coroutine
+// does not suspend. Whoever changes the state takes waiters out and hands them what they wait for,
+// all under the mutex (`settle_first`, `settle_all`), and resumes them after it has released the
+// mutex (`waiter::resume`, `wait_list::resume_all`). So a resumed waiter has what it waited for: it
+// never looks again, and a permit is neither lost nor given twice.
+//
+// - Stop: a parked waiter whose coroutine is asked to stop leaves the list and resumes; `finish`,
+//   which await_resume calls first, then throws error(stopped, doing). A settled waiter is no
+//   longer stopped. `park_unstoppable` is for waits that a stop must not end.
+// - Thread: any. Each coroutine resumes on its executor; without one, inside the call of resume().
+// - Lifetime: the awaitable outlives its waiters; `require_empty` in its destructor ends the
+// process
+//   if it does not.
+using detail::wait_list;
+using detail::waiter;
+
+}  // namespace lade

@@ -1,0 +1,229 @@
+#include <lade/detail/observability/observer.hpp>
+#include <lade/detail/stages/link.hpp>
+#include <lade/detail/stages/split.hpp>
+#include <lade/error.hpp>
+#include <lade/held.hpp>
+#include <lade/trace.hpp>
+
+#include <utility>
+
+namespace lade::detail {
+
+link_base::link_base(std::shared_ptr<run_state> run, const link_options& options,
+                     std::shared_ptr<demand> wanted, std::shared_ptr<const path_place> path,
+                     std::stop_token consumer)
+    : run_(std::move(run)),
+      ring_(options.ring, run_->runtime().memory(), std::move(wanted)),
+      context_(run_->surroundings(stop_.get_token())),
+      options_(options),
+      trace_(run_->options().trace),
+      path_(std::move(path)),
+      records_(options.ring.slots),
+      claim_(ring_.wanted()),
+      live_(options.ends_after),
+      on_consumer_stop_(std::move(consumer), close_on_stop<link_base>{*this}) {
+  if (!options_.carries_results) context_.claim = &claim_;
+  context_.place = path_.get();
+  if (live_ == 0) ring_.end_input();
+}
+
+open_context link_base::before(const open_context& run) const {
+  auto input = run.until(stop_.get_token());
+  return options_.carries_results ? input : input.taken_by(ring_.wanted());
+}
+
+void link_base::count_for(stage_counters& counters) {
+  counters_ = &counters;
+  ring_.count_for(counters);
+  work_for(counters, context_);
+  if (options_.is_reported) report_.emplace(*this);
+}
+
+void link_base::start(generator input, std::shared_ptr<const void> end) {
+  run_->start(shared_from_this(), context_, drain(*this, std::move(input), std::move(end)));
+}
+
+task<> link_base::drain(link_base& self, generator input, std::shared_ptr<const void>) {
+  try {
+    co_await self.fill_from(input);
+    self.end_input(nullptr);
+  } catch (...) {
+    self.end_input(std::current_exception());
+  }
+}
+
+task<> link_base::fill_from(generator& input) {
+  auto filled = slot_ring::none;
+  while (true) {
+    auto taken = co_await ring_.take_free(filled);
+    if (taken == slot_ring::none) co_return;
+    filled = slot_ring::none;
+    taken_slot free(ring_, taken);
+    void* next = nullptr;
+    if (measures_input()) {
+      stopwatch waiting(counters_->input_wait);
+      next = co_await input.next();
+    } else {
+      next = co_await input.next();
+    }
+    if (!next) {
+      deliver_rest(free, input.unyielded());
+      co_return;
+    }
+    fill(taken, next, input.origin());
+    filled = free.release();
+    if (options_.ring.workers == 0) note_levels();
+  }
+}
+
+void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
+  if (options_.counts_items) count_in();
+  auto& record = records_[slot];
+  record.origin = origin;
+  record.failure = nullptr;
+  record.mark = underway(path_.get());
+  record.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+  if (options_.is_reported && run_->watches_stalls()) record.name = name_of_item(item);
+  if (options_.carries_results) path_->split->note_made(path_->path);
+  put(slot, item, origin);
+  if (options_.is_output) estimate_memory();
+}
+
+void link_base::estimate_memory() noexcept {
+  auto mean = run_->stages().allocated_bytes() / ++filled_;
+  counters_->most_at_once.store(mean, std::memory_order_relaxed);
+}
+
+void link_base::count_in() noexcept {
+  if (options_.ring.feeders == 1)
+    bump(counters_->in);
+  else
+    counters_->in.fetch_add(1, std::memory_order_relaxed);
+}
+
+void link_base::deliver_rest(taken_slot& free, const lineage& rest) {
+  if (!options_.delivers_rest || rest.empty()) return;
+  auto& record = records_[free.number()];
+  record.origin = rest;
+  record.failure = nullptr;
+  record.mark = underway(path_.get());
+  ring_.fill(free.release());
+}
+
+void link_base::expect_input() noexcept {
+  std::lock_guard lock(mutex_);
+  ++live_;
+}
+
+void link_base::expect_failure() noexcept {
+  std::lock_guard lock(mutex_);
+  patient_ = true;
+}
+
+void link_base::end_input(std::exception_ptr failure) noexcept {
+  bool over = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (live_ == 0) return;
+    live_ = failure && !patient_ ? 0 : live_ - 1;
+    if (!failure_) failure_ = std::move(failure);
+    over = live_ == 0;
+  }
+  if (over) ring_.end_input();
+}
+
+std::exception_ptr link_base::failure() const {
+  std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+generator link_base::deliver(owner<link_base> self) {
+  auto taken = slot_ring::none;
+  while (true) {
+    self->begin_wait();
+    taken = co_await self->ring_.take_done(taken);
+    self->end_wait();
+    if (taken == slot_ring::none || self->is_stopped()) break;
+    auto& record = self->records_[taken];
+    if (record.failure) {
+      self->close();
+      std::rethrow_exception(record.failure);
+    }
+    if (auto* result = self->result(taken)) {
+      if (self->options_.counts_items) self->count_result(taken);
+      address_with_lineage yielded{record.origin, result};
+      co_yield yielded;
+    } else {
+      co_await consume(record.origin);
+    }
+    self->drop_result(taken);
+    record.mark = {};
+  }
+  if (self->is_at_standstill()) co_return;  // the split reports why
+  if (self->is_stopped()) throw error(errc::stopped, self->counters_->name());
+  if (auto failure = self->failure()) std::rethrow_exception(failure);
+}
+
+void link_base::begin_wait() {
+  if (options_.carries_results) path_->split->note_awaited(path_->path);
+}
+
+void link_base::end_wait() {
+  if (options_.carries_results) path_->split->note_taken(path_->path);
+}
+
+bool link_base::is_at_standstill() const {
+  return options_.carries_results && path_->split->stuck().has_value();
+}
+
+void link_base::close() noexcept {
+  stop_.request_stop();
+  ring_.close();
+}
+
+void link_base::trace_levels() const {
+  trace_->add_levels(counters_->name(), {{"done", ring_.count().done}});
+}
+
+void link_base::slot_record::note(item_overview::doing what, clock::time_point now) noexcept {
+  since.store(now, std::memory_order_relaxed);
+  doing.store(what, std::memory_order_relaxed);
+}
+
+link_base::report::report(const link_base& reported) : link_(reported) {
+  link_.run_->stages().watch(*this);  // last: the destructor does not run if this throws
+}
+
+link_base::report::~report() { link_.run_->stages().unwatch(*this); }
+
+std::string link_base::report::overview(clock::time_point at) const {
+  auto now = link_.ring_.look([this](std::size_t slot, bool is_done) {
+    auto& record = link_.records_[slot];
+    return item_overview{
+        .name = record.name,
+        .origin = record.origin,
+        .what = is_done ? item_overview::doing::done : record.doing.load(std::memory_order_relaxed),
+        .since = record.since.load(std::memory_order_relaxed)};
+  });
+  return to_string(link_.counters_->name(), now, at);
+}
+
+void link_base::tune(const stage_key& key, const tuner& begin) {
+  tuning_.emplace(*this, key, begin);
+}
+
+link_base::tuning::tuning(link_base& tuned, const stage_key& key, const tuner& begin)
+    : link_(tuned) {
+  link_.run_->tuned().open(*this, key, *link_.counters_, begin);
+  begin_tuning(link_.run_);
+}
+
+link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
+
+// The feeder of an output queue holds an item beside those that are ready.
+void link_base::tuning::set(const tuner::setting& now) {
+  const auto held = now.concurrency + now.buffer + (link_.options_.is_output ? 1 : 0);
+  link_.ring_.bound(now.concurrency, held);
+}
+
+}  // namespace lade::detail

@@ -1,0 +1,14 @@
+// error: lade::from: an index source has size(), at(index) and identity(), and all are callable as
+// const
+#include <lade/from.hpp>
+
+#include <cstdint>
+#include <string>
+
+struct pages {
+  std::uint64_t size() const { return 3; }
+  int at(std::uint64_t i) { return static_cast<int>(i); }
+  std::string identity() const { return "pages"; }
+};
+
+auto all = lade::from(pages());
