@@ -13,25 +13,26 @@
 namespace lade::cuda {
 
 // The bytes of f32 fit into an address, and the pixels of an image into a grid.
-static void check_extents(const image_extents& of, const checked_item& item) {
-  if (of.images < 1 || of.height < 1 || of.width < 1 || of.channels < 1)
+static void check_extents(const image_extents& extents, const checked_item& item) {
+  if (extents.images < 1 || extents.height < 1 || extents.width < 1 || extents.channels < 1)
     item.refuse("of: each extent must be at least 1");
   std::int64_t pixels = 0;
   std::int64_t bytes = 0;
-  const bool too_large =
-      __builtin_mul_overflow(of.height, of.width, &pixels) || pixels > (std::int64_t{1} << 38) ||
-      __builtin_mul_overflow(pixels, of.channels, &bytes) ||
-      __builtin_mul_overflow(bytes, of.images, &bytes) || __builtin_mul_overflow(bytes, 4, &bytes);
+  const bool too_large = __builtin_mul_overflow(extents.height, extents.width, &pixels) ||
+                         pixels > (std::int64_t{1} << 38) ||
+                         __builtin_mul_overflow(pixels, extents.channels, &bytes) ||
+                         __builtin_mul_overflow(bytes, extents.images, &bytes) ||
+                         __builtin_mul_overflow(bytes, 4, &bytes);
   if (too_large) item.refuse("of: there are too many elements");
 }
 
-static void check_known(const device_images& images, const image_extents& of,
-                        const checked_item& item, std::string_view what) {
-  const auto needed = of.images * of.height * of.width * of.channels *
+static void check_known(const device_images& images, const image_extents& extents,
+                        const checked_item& item, std::string_view name) {
+  const auto needed = extents.images * extents.height * extents.width * extents.channels *
                       static_cast<std::int64_t>(element_bytes(images.type));
   if (images.bytes >= 0 && needed > images.bytes)
-    item.refuse(fmt::format("{} has {} bytes, and the images take {}", what, images.bytes, needed));
-  check_gpu(images.gpu, item, std::string(what) + ".data");
+    item.refuse(fmt::format("{} has {} bytes, and the images take {}", name, images.bytes, needed));
+  check_gpu(images.gpu, item, std::string(name) + ".data");
 }
 
 device_images device_images_in(const tensor& images, pixel_layout layout) {

@@ -16,12 +16,14 @@
 
 namespace lade::cuda {
 
-static context context_of(runtime& where) { return {.runtime = &where, .home = &where.pool()}; }
+static context context_of(runtime& runtime) {
+  return {.runtime = &runtime, .home = &runtime.pool()};
+}
 
-completion_watch::completion_watch(runtime& where)
-    : registry_(std::make_shared<registry>()), asking_(context_of(where)) {}
+completion_watch::completion_watch(runtime& runtime)
+    : registry_(std::make_shared<registry>()), polling_(context_of(runtime)) {}
 
-// Nobody waits any more. CUDA destroys a stream with queued work when the work has finished.
+// No coroutine waits any more. CUDA destroys a stream after the work queued on it has finished.
 completion_watch::~completion_watch() {
   std::map<std::uint64_t, entry> unanswered;
   std::map<int, std::vector<CUstream_st*>> idle;
@@ -39,16 +41,16 @@ completion_watch::watched completion_watch::watch(const event& awaited) {
   current_device current(awaited.on());
   capture_guard beside_captures;
   auto destroy = [](CUstream_st* stream) { (void)api().stream_destroy(stream); };
-  std::unique_ptr<CUstream_st, decltype(destroy)> side(take_side_stream(awaited.on()));
+  std::unique_ptr<CUstream_st, decltype(destroy)> side(acquire_side_stream(awaited.on()));
   std::unique_lock lock(registry_->mutex);
   auto number = registry_->next++;
   auto& added = registry_->entries.try_emplace(number, awaited, side.get()).first->second;
   auto* side_stream = side.release();
   auto happened = added.happened.get_future();
-  bool begins_to_ask = !std::exchange(registry_->asking, true);
+  bool must_start = !std::exchange(registry_->polling, true);
   lock.unlock();
   try {
-    if (begins_to_ask) begin_to_ask();
+    if (must_start) start_polling();
     queue_callback(awaited, side_stream, number);
   } catch (...) {
     registry_->answer(number, true);
@@ -58,12 +60,12 @@ completion_watch::watched completion_watch::watch(const event& awaited) {
   return {std::move(happened), number};
 }
 
-void completion_watch::begin_to_ask() {
+void completion_watch::start_polling() {
   try {
-    asking_.start(ask(registry_));
+    polling_.start(poll(registry_));
   } catch (...) {
     std::lock_guard lock(registry_->mutex);
-    registry_->asking = false;
+    registry_->polling = false;
     throw;
   }
 }
@@ -73,7 +75,7 @@ void completion_watch::queue_callback(const event& awaited, CUstream_st* side,
   check(api().stream_wait_event(side, awaited.handle(), 0), "wait for an event of a GPU");
   auto argument = std::make_unique<callback>(callback{registry_, number});
   check(api().launch_host_func(side, call_back, argument.get()), "wait for an event of a GPU");
-  (void)argument.release();  // if the device fails, the driver never gives it back
+  (void)argument.release();  // owned by the callback, which does not come if the device fails
 }
 
 void completion_watch::call_back(void* argument) noexcept {
@@ -116,8 +118,8 @@ void completion_watch::forget(std::uint64_t number) {
   erased.insert(registry_->entries.extract(found));
 }
 
-// Has room for every stream among the idle ones, so that none is lost for want of memory.
-CUstream_st* completion_watch::take_side_stream(device on) {
+// Reserves capacity for every stream in the idle list, so that returning one never allocates.
+CUstream_st* completion_watch::acquire_side_stream(device on) {
   {
     std::lock_guard lock(registry_->mutex);
     auto& idle = registry_->idle[on.index()];
@@ -133,18 +135,18 @@ CUstream_st* completion_watch::take_side_stream(device on) {
   return side;
 }
 
-task<> completion_watch::ask(std::shared_ptr<registry> all) {
+task<> completion_watch::poll(std::shared_ptr<registry> all) {
   using std::chrono::milliseconds;
   for (milliseconds pause(10);; pause = std::min(2 * pause, milliseconds(100))) {
     co_await sleep(pause);
     try {
-      if (!ask_once(*all)) co_return;
-    } catch (const std::bad_alloc&) {}  // asks again later
+      if (!poll_once(*all)) co_return;
+    } catch (const std::bad_alloc&) {}  // polls again later
   }
 }
 
 // Returns whether there are still entries; where there are none, nobody asks any more.
-bool completion_watch::ask_once(registry& all) {
+bool completion_watch::poll_once(registry& all) {
   std::map<std::uint64_t, entry> erased;
   std::vector<std::pair<std::uint64_t, event>> unanswered;
   {
@@ -152,7 +154,7 @@ bool completion_watch::ask_once(registry& all) {
     erase_called(all, erased);
     for (auto& [number, each] : all.entries)
       if (!each.answered) unanswered.emplace_back(number, each.awaited);
-    if (all.entries.empty()) return all.asking = false;
+    if (all.entries.empty()) return all.polling = false;
   }
   for (auto& [number, awaited] : unanswered) {
     bool has_failed = false;

@@ -1,4 +1,4 @@
-// How coroutines learn that the GPU has passed an event.
+// Notifies coroutines when the GPU has passed an event.
 
 #pragma once
 
@@ -21,21 +21,23 @@ namespace lade::cuda {
 
 // The events that coroutines of a runtime await.
 //
-// For each, a side stream waits for the event and then calls back: on the event's own stream a
-// callback would hold up the work behind it, and on one side stream for several events, one would
-// hold up the others. The callback may not call CUDA, so it only sets a promise. Side streams are
-// used again when their callback has come.
+// Each awaited event has a side stream, which waits for the event and then calls back. Why not:
+//   - on the event's own stream: the callback would delay the work behind it
+//   - one side stream for several events: the first event would delay the others
+// The callback must not call CUDA, so it only sets a promise. A side stream is reused after its
+// callback.
 //
-// After a failure of the device no callback comes. So as long as events are awaited, a coroutine
-// asks them every 10 to 100 ms. It delivers what has been passed or has failed.
+// After a device failure, callbacks do not come. So while events are awaited, a coroutine polls
+// them every 10 to 100 ms, and sets the promises of those that have passed or failed.
 //
-// An entry goes from `waiting` to `answered` (its promise is set: by the callback or by asking) and
-// is erased once its callback has come or the device has failed. Only threads of the runtime erase
-// entries, since that may destroy an event. A callback finds its entry by number; it may come when
-// the runtime has ended, and then finds none.
+//   entry:  waiting --callback or polling sets the promise--> answered
+//           answered --callback has come, or the device has failed--> erased
+//
+// Only threads of the runtime erase entries, since that may destroy an event. A callback finds its
+// entry by number. It may come after the runtime has ended; then it finds none.
 class completion_watch {
  public:
-  explicit completion_watch(runtime& where);
+  explicit completion_watch(runtime& runtime);
   completion_watch(const completion_watch&) = delete;
   ~completion_watch();
 
@@ -44,29 +46,29 @@ class completion_watch {
     std::uint64_t number;
   };
 
-  // `happened` is set when the event has been passed, or when asking for it fails. Throws error.
+  // `happened` is set when the event has passed, or when polling it fails. Throws error.
   watched watch(const event& awaited);
 
-  // Nobody awaits it any more.
+  // Call when nobody awaits the event any more.
   void forget(std::uint64_t number);
 
  private:
   struct entry {
-    entry(event of, CUstream_st* on) : awaited(std::move(of)), side(on) {}
+    entry(event passed, CUstream_st* on) : awaited(std::move(passed)), side(on) {}
 
     event awaited;
     CUstream_st* side;
     promise<> happened;
     bool answered = false;
-    bool called = false;  // its side stream is free
+    bool called = false;  // the callback has come: its side stream is free
   };
 
   // Shared with callbacks, which may outlive the runtime.
   struct registry {
-    std::mutex mutex;  // guards all that follows
+    std::mutex mutex;  // guards the members below
     std::map<std::uint64_t, entry> entries;
     std::uint64_t next = 0;
-    bool asking = false;                            // a coroutine asks
+    bool polling = false;                           // a coroutine polls
     std::map<int, std::vector<CUstream_st*>> idle;  // side streams, by device
     std::size_t side_streams = 0;
 
@@ -78,16 +80,16 @@ class completion_watch {
   };
 
   static void call_back(void* argument) noexcept;
-  static task<> ask(std::shared_ptr<registry> all);
-  static bool ask_once(registry& all);
+  static task<> poll(std::shared_ptr<registry> all);
+  static bool poll_once(registry& all);
   static void erase_called(registry& all, std::map<std::uint64_t, entry>& erased) noexcept;
 
-  void begin_to_ask();
-  CUstream_st* take_side_stream(device on);
+  void start_polling();
+  CUstream_st* acquire_side_stream(device on);
   void queue_callback(const event& awaited, CUstream_st* side, std::uint64_t number);
 
   std::shared_ptr<registry> registry_;
-  scope asking_;
+  scope polling_;
 };
 
 }  // namespace lade::cuda

@@ -10,10 +10,10 @@
 namespace lade::cuda {
 
 static void require_readable(const named_tensor& each) {
-  auto where = each.tensor().where();
-  if (!where.is_host_accessible())
+  auto device = each.tensor().where();
+  if (!device.is_host_accessible())
     throw error(errc::invalid_argument, "copy tensor " + each.name() + " to a GPU",
-                "it is in " + to_string(where));
+                "it is in " + to_string(device));
 }
 
 static bool needs_staging(const tensor& from) {
@@ -55,8 +55,8 @@ void copy_plan::stage(const sample_batch& batch, std::byte* staging) const {
   }
 }
 
-const std::byte* copy_plan::source(const part& of, const buffer& staging) const {
-  return of.is_staged ? staging.data() + of.staged_offset : of.from.bytes();
+const std::byte* copy_plan::source(const part& item, const buffer& staging) const {
+  return item.is_staged ? staging.data() + item.staged_offset : item.from.bytes();
 }
 
 std::vector<buffer> copy_plan::sources(const buffer& staging) const {

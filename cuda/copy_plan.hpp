@@ -42,7 +42,7 @@ class copy_plan {
   void stage(const sample_batch& batch, std::byte* staging) const;
 
   // Where the copy of a part reads.
-  const std::byte* source(const part& of, const buffer& staging) const;
+  const std::byte* source(const part& item, const buffer& staging) const;
 
   // The host memory that the copies read.
   std::vector<buffer> sources(const buffer& staging) const;

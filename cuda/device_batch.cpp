@@ -74,22 +74,22 @@ struct device_batch::contents {
 };
 
 // What is wrong with a batch that a stage of the program makes.
-[[noreturn]] static void refuse_device_batch(const std::string& why) {
-  throw error(errc::invalid_argument, "make a batch of a GPU", why);
+[[noreturn]] static void refuse_device_batch(const std::string& reason) {
+  throw error(errc::invalid_argument, "make a batch of a GPU", reason);
 }
 
-static void require_on(device on, const std::string& what, lade::device where) {
+static void require_on(device on, const std::string& name, lade::device found) {
   using kind = lade::device::kind;
-  if (where.type == kind::cuda_managed) return;
-  if (where.type == kind::cuda && where.index == on.index()) return;
+  if (found.type == kind::cuda_managed) return;
+  if (found.type == kind::cuda && found.index == on.index()) return;
   refuse_device_batch(
-      fmt::format("{} is in {}, and the event is of cuda:{}", what, to_string(where), on.index()));
+      fmt::format("{} is in {}, and the event is of cuda:{}", name, to_string(found), on.index()));
 }
 
-static void require_part_for_each(const named_tensor& of, std::size_t samples) {
-  auto& shape = of.tensor().shape();
+static void require_part_for_each(const named_tensor& tensor, std::size_t samples) {
+  auto& shape = tensor.tensor().shape();
   if (shape.size() > 0 && std::cmp_equal(shape[0], samples)) return;
-  refuse_device_batch(fmt::format("tensor {} is {}, and there are {} samples", of.name(),
+  refuse_device_batch(fmt::format("tensor {} is {}, and there are {} samples", tensor.name(),
                                   to_string(shape), samples));
 }
 

@@ -17,31 +17,31 @@ static std::shared_ptr<device_resource> share_of(device_resource& resource) {
 }
 
 struct device_block::state {
-  state(device_resource& resource, std::size_t size, const stream& where)
-      : from(share_of(resource)), home(where), memory(from->allocate(size, home)), bytes(size) {}
+  state(device_resource& resource, std::size_t size, const stream& stream)
+      : from(share_of(resource)), home(stream), memory(from->allocate(size, home)), bytes(size) {}
   state(const state&) = delete;
   ~state() {
     bool is_ordered = true;
-    for (auto& each : users.all()) is_ordered = let_home_wait(each) && is_ordered;
+    for (auto& each : users.all()) is_ordered = make_home_wait(each) && is_ordered;
     if (is_ordered) from->deallocate(memory, bytes, home);
   }
 
   // Returns whether the home stream waits. If the driver refuses, this thread waits instead; if
   // that fails too, work may still use the memory, so it is never freed.
-  bool let_home_wait(const stream_users::user& of) const noexcept {
+  bool make_home_wait(const stream_users::user& user) const noexcept {
     try {
-      home.wait(of.last ? *of.last : of.on.record());
+      home.wait(user.last ? *user.last : user.on.record());
       return true;
     } catch (...) {
-      return wait_here(of);
+      return wait_on_host(user);
     }
   }
 
-  static bool wait_here(const stream_users::user& of) noexcept try {
-    current_device current(of.on.on());
+  static bool wait_on_host(const stream_users::user& user) noexcept try {
+    current_device current(user.on.on());
     capture_guard beside_captures;
-    auto result = of.last ? api().event_synchronize(of.last->handle())
-                          : api().stream_synchronize(of.on.handle());
+    auto result = user.last ? api().event_synchronize(user.last->handle())
+                            : api().stream_synchronize(user.on.handle());
     return result == cudaSuccess;
   } catch (...) {
     return false;

@@ -51,10 +51,10 @@ std::chrono::duration<float, std::milli> event::since(const event& earlier) cons
 
 // Asks again whenever it is told, and throws what has gone wrong.
 static task<> wait_until_complete(event awaited, bool interruptible) {
-  auto& here = co_await this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, "wait for an event of a GPU");
+  auto& current = co_await this_context_reference();
+  if (!current.runtime) throw error(errc::no_runtime, "wait for an event of a GPU");
   while (!awaited.is_complete()) {
-    auto& watch = here.runtime->service<completion_watch>();
+    auto& watch = current.runtime->service<completion_watch>();
     auto passed = watch.watch(awaited);
     if (interruptible)
       co_await std::move(passed.happened);

@@ -14,9 +14,9 @@ bool overlap(const tensor& a, const tensor& b) {
 // A run's claim. All claims are a list without memory of its own, for batches may outlive what is
 // destroyed at the end of the process.
 struct fixed_claim {
-  fixed_claim(std::shared_ptr<fixed_tensors> of, const std::string& by,
+  fixed_claim(std::shared_ptr<fixed_tensors> owner, const std::string& by,
               std::span<const named_tensor> all)
-      : content(std::move(of)), stage(by), tensors(all.begin(), all.end()) {
+      : content(std::move(owner)), stage(by), tensors(all.begin(), all.end()) {
     std::lock_guard lock(claims_mutex);
     for (auto* each = newest; each; each = each->before) require_apart(*each);
     before = std::exchange(newest, this);

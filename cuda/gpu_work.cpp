@@ -13,11 +13,11 @@ void gpu_levels::change(trace& in, const std::string& stage, int by) noexcept tr
   in.add_levels(stage + " on the GPU", {{"queued", now}});
 } catch (...) {}
 
-gpu_work::gpu_work(const context& here) {
-  if (!here.trace || !here.stage || !here.runtime) return;
-  levels_ = &here.runtime->service<gpu_levels>();
-  stage_ = here.stage->name();
-  in_ = here.trace;
+gpu_work::gpu_work(const context& current) {
+  if (!current.trace || !current.stage || !current.runtime) return;
+  levels_ = &current.runtime->service<gpu_levels>();
+  stage_ = current.stage->name();
+  in_ = current.trace;
   levels_->change(*in_, stage_, 1);
 }
 

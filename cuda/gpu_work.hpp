@@ -30,7 +30,7 @@ class gpu_levels {
 // of the run's trace, if it has one. The run must outlive it.
 class gpu_work {
  public:
-  explicit gpu_work(const context& here);
+  explicit gpu_work(const context& current);
   gpu_work(const gpu_work&) = delete;
   ~gpu_work();
 

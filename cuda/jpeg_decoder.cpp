@@ -37,21 +37,21 @@ struct jpeg_decoder::state {
                                             view_of views);
   static task<> run(state& self, const std::vector<jpeg_source>& files,
                     std::vector<jpeg_item>& items, jpeg_batch_writer* then);
-  static task<> decode_others(state& self, std::vector<jpeg_item>& items);
-  static task<> decode_other(state& self, jpeg_item& item, std::size_t index);
+  static task<> decode_fallbacks(state& self, std::vector<jpeg_item>& items);
+  static task<> decode_fallback(state& self, jpeg_item& item, std::size_t index);
 
   std::vector<jpeg_item> plan(const std::vector<jpeg_source>& files, jpeg_session& session) const;
   jpeg_item plan_one(const jpeg_source& file, std::size_t index, jpeg_session& session,
                      tensor_spec& spec) const;
   void allocate(std::vector<jpeg_item>& items, const std::vector<tensor_spec>& specs,
                 const stream& on) const;
-  void copy_others(std::vector<jpeg_item>& items, const stream& on) const;
+  void copy_fallbacks(std::vector<jpeg_item>& items, const stream& on) const;
   void decode_on_cpu(jpeg_item& item, std::size_t index) const;
   void count(const std::vector<jpeg_item>& items) noexcept;
 
   jpeg_decoder_options options;
   std::shared_ptr<device_resource> memory;
-  cpu_decoder others;
+  cpu_decoder fallback;
   jpeg_engines engines;
   semaphore free_sessions;
   std::mutex mutex;
@@ -76,13 +76,13 @@ static std::shared_ptr<device_resource> memory_of(device on, device_resource* gi
   return {share_of(*given), given};
 }
 
-jpeg_decoder::state::state(device on, cpu_decoder cpu, const jpeg_decoder_options& how)
-    : options(checked(how, on)),
-      memory(memory_of(on, how.memory)),
-      others(std::move(cpu)),
-      engines(on, how.hardware),
-      free_sessions(how.batches) {
-  idle.reserve(how.batches);
+jpeg_decoder::state::state(device on, cpu_decoder cpu, const jpeg_decoder_options& requested)
+    : options(checked(requested, on)),
+      memory(memory_of(on, requested.memory)),
+      fallback(std::move(cpu)),
+      engines(on, requested.hardware),
+      free_sessions(requested.batches) {
+  idle.reserve(requested.batches);
 }
 
 // A session, for a batch that has a permit. It is used again only if the stream has passed all of
@@ -192,37 +192,37 @@ void jpeg_decoder::state::allocate(std::vector<jpeg_item>& items,
 void jpeg_decoder::state::decode_on_cpu(jpeg_item& item, std::size_t index) const {
   const auto name = jpeg_name(*item.source, index);
   try {
-    item.decoded = arranged(others(item.source->file()), item.source->part(), options.planar);
+    item.decoded = arranged(fallback(item.source->file()), item.source->part(), options.planar);
   } catch (const std::exception& failure) {
     if (is_of_batch(failure)) throw;
     item.failure = named_failure(failure, name);
   }
 }
 
-static std::exception_ptr no_other_decoder(const jpeg_item& item, std::size_t index) {
+static std::exception_ptr no_fallback_decoder(const jpeg_item& item, std::size_t index) {
   return std::make_exception_ptr(
       error(item.route == jpeg_route::damaged ? errc::invalid_data : errc::unsupported,
             "decode " + jpeg_name(*item.source, index),
             "the GPU cannot decode it, and the decoder was made without one for such images"));
 }
 
-task<> jpeg_decoder::state::decode_other(state& self, jpeg_item& item, std::size_t index) {
-  const auto& here = co_await this_context_reference();
-  if (here.stop.stop_requested()) throw error(errc::stopped, decoding_batch);
+task<> jpeg_decoder::state::decode_fallback(state& self, jpeg_item& item, std::size_t index) {
+  const auto& current = co_await this_context_reference();
+  if (current.stop.stop_requested()) throw error(errc::stopped, decoding_batch);
   self.decode_on_cpu(item, index);
 }
 
 // Whatever happens, it ends when all children have ended.
-task<> jpeg_decoder::state::decode_others(state& self, std::vector<jpeg_item>& items) {
-  auto here = co_await this_context();
-  scope children(here);
+task<> jpeg_decoder::state::decode_fallbacks(state& self, std::vector<jpeg_item>& items) {
+  auto current = co_await this_context();
+  scope children(current);
   try {
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (is_on_gpu(items[i].route) || items[i].failure) continue;
-      if (self.others)
-        children.start(decode_other(self, items[i], i));
+      if (self.fallback)
+        children.start(decode_fallback(self, items[i], i));
       else
-        items[i].failure = no_other_decoder(items[i], i);
+        items[i].failure = no_fallback_decoder(items[i], i);
     }
   } catch (...) {
     children.fail(std::current_exception());
@@ -232,7 +232,7 @@ task<> jpeg_decoder::state::decode_others(state& self, std::vector<jpeg_item>& i
 
 // From pageable memory: CUDA copies it to its own pinned memory before the call returns, or the
 // batch keeps it until the stream has passed the copy.
-void jpeg_decoder::state::copy_others(std::vector<jpeg_item>& items, const stream& on) const {
+void jpeg_decoder::state::copy_fallbacks(std::vector<jpeg_item>& items, const stream& on) const {
   current_device current(on.on());
   for (auto& item : items) {
     if (item.decoded.rank() == 0) continue;
@@ -268,8 +268,8 @@ static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
 // waits for the GPU where an exception keeps this coroutine from awaiting it.
 task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& files,
                                 std::vector<jpeg_item>& items, jpeg_batch_writer* then) {
-  const auto& here = co_await this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, decoding_batch);
+  const auto& current = co_await this_context_reference();
+  if (!current.runtime) throw error(errc::no_runtime, decoding_batch);
   co_await self.free_sessions.acquire();
   lease used(self);
   auto& session = used.session();
@@ -277,10 +277,10 @@ task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& fil
   std::exception_ptr failure;
   try {
     items = self.plan(files, session);
-    work.emplace(here);
+    work.emplace(current);
     for (auto route : {jpeg_route::hardware, jpeg_route::gpu}) session.decode(items, route);
-    co_await decode_others(self, items);
-    self.copy_others(items, session.on());
+    co_await decode_fallbacks(self, items);
+    self.copy_fallbacks(items, session.on());
     if (then) then->write(items, *self.memory, session.on());
   } catch (...) {
     failure = std::current_exception();

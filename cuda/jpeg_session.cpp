@@ -151,8 +151,8 @@ nvjpegDecodeParams* jpeg_session::params(route_state& with, std::size_t index,
 bool jpeg_session::route_state::has_size_of(const jpeg_item& item) const {
   unsigned width = 0;
   unsigned height = 0;
-  const auto asked = nvjpeg().jpeg_stream_get_frame_dimensions(header.get(), &width, &height);
-  return asked == nvjpeg_status::success && std::cmp_equal(width, item.width) &&
+  const auto status = nvjpeg().jpeg_stream_get_frame_dimensions(header.get(), &width, &height);
+  return status == nvjpeg_status::success && std::cmp_equal(width, item.width) &&
          std::cmp_equal(height, item.height);
 }
 
@@ -164,9 +164,9 @@ jpeg_route jpeg_session::route_on(route_state& with, jpeg_route route, const jpe
   if (parsed == nvjpeg_status::jpeg_not_supported) return jpeg_route::unsupported;
   if (parsed != nvjpeg_status::success || !with.has_size_of(item)) return jpeg_route::damaged;
   int is_unsupported = 1;
-  const auto asked = nvjpeg().decode_batched_supported_ex(
+  const auto status = nvjpeg().decode_batched_supported_ex(
       with.handle, with.header.get(), params(with, 0, item.source->part()), &is_unsupported);
-  return asked == nvjpeg_status::success && is_unsupported == 0 ? route : jpeg_route::unsupported;
+  return status == nvjpeg_status::success && is_unsupported == 0 ? route : jpeg_route::unsupported;
 }
 
 jpeg_route jpeg_session::route(const jpeg_item& item) {
@@ -200,16 +200,16 @@ nvjpeg_status jpeg_session::enqueue(route_state& with, std::span<jpeg_item* cons
   std::vector<const unsigned char*> data;
   std::vector<std::size_t> bytes;
   std::vector<nvjpeg_image> to;
-  std::vector<nvjpegDecodeParams*> how;
+  std::vector<nvjpegDecodeParams*> parameters;
   for (std::size_t i = 0; i < items.size(); ++i) {
     data.push_back(file_data(*items[i]));
     bytes.push_back(items[i]->source->file().size());
     to.push_back(destination(items[i]->image));
-    how.push_back(params(with, i, items[i]->source->part()));
+    parameters.push_back(params(with, i, items[i]->source->part()));
   }
   const auto status =
       nvjpeg().decode_batched_ex(with.handle, with.state.get(), data.data(), bytes.data(),
-                                 to.data(), how.data(), stream_.handle());
+                                 to.data(), parameters.data(), stream_.handle());
   if (status != nvjpeg_status::success) with.images = 0;  // the state has to be reset
   return status;
 }

@@ -17,34 +17,34 @@ static constexpr double most_shrinking = 100;
 
 static constexpr int most_axis_pixels = 1 << 15;
 
-std::string checked_item::text(std::string_view why) const {
-  if (what.empty()) return std::string(why);
-  return fmt::format("{} {}: {}", what, index, why);
+std::string checked_item::text(std::string_view reason) const {
+  if (kind.empty()) return std::string(reason);
+  return fmt::format("{} {}: {}", kind, index, reason);
 }
 
-void checked_item::refuse(std::string_view why) const {
-  throw error(errc::invalid_argument, doing, text(why));
+void checked_item::refuse(std::string_view reason) const {
+  throw error(errc::invalid_argument, doing, text(reason));
 }
 
-void checked_item::refuse_kind(std::string_view why) const {
-  throw error(errc::unsupported, doing, text(why));
+void checked_item::refuse_kind(std::string_view reason) const {
+  throw error(errc::unsupported, doing, text(reason));
 }
 
-element_code code_of(element_type type, const checked_item& item, std::string_view what) {
+element_code code_of(element_type type, const checked_item& item, std::string_view subject) {
   switch (type) {
     case element_type::u8: return element_code::u8;
     case element_type::f16: return element_code::f16;
     case element_type::bf16: return element_code::bf16;
     case element_type::f32: return element_code::f32;
-    default: item.refuse_kind(std::string(what) + " of " + std::string(name(type)));
+    default: item.refuse_kind(std::string(subject) + " of " + std::string(name(type)));
   }
 }
 
 void check_memory(const void* data, std::size_t alignment, const checked_item& item,
-                  std::string_view what) {
-  if (data == nullptr) item.refuse(std::string(what) + " is null");
+                  std::string_view name) {
+  if (data == nullptr) item.refuse(std::string(name) + " is null");
   if (address_of(data) % alignment != 0)
-    item.refuse(fmt::format("{} is not a multiple of {} bytes", what, alignment));
+    item.refuse(fmt::format("{} is not a multiple of {} bytes", name, alignment));
 }
 
 void check_tensor(const tensor& images, const checked_item& item) {
@@ -53,8 +53,8 @@ void check_tensor(const tensor& images, const checked_item& item) {
 }
 
 int gpu_of(const tensor& images) noexcept {
-  const auto where = images.where();
-  return where.type == lade::device::kind::cuda ? where.index : -1;
+  const auto device = images.where();
+  return device.type == lade::device::kind::cuda ? device.index : -1;
 }
 
 void check_size(int width, int height, const checked_item& item) {
@@ -64,9 +64,9 @@ void check_size(int width, int height, const checked_item& item) {
 }
 
 void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
-                 std::string_view what) {
+                 std::string_view name) {
   if (pitch < row_bytes || pitch > (std::int64_t{1} << 40))
-    item.refuse(fmt::format("{} is {} bytes, a row has {}", what, pitch, row_bytes));
+    item.refuse(fmt::format("{} is {} bytes, a row has {}", name, pitch, row_bytes));
 }
 
 static void check_normalisation(const image_batch& to, const checked_item& item) {
@@ -92,13 +92,13 @@ void check_room(const image_batch& to, std::size_t images, const checked_item& i
   check_gpu(to.gpu, item, "to.data");
 }
 
-void check_gpu(int gpu, const checked_item& item, std::string_view what) {
+void check_gpu(int gpu, const checked_item& item, std::string_view name) {
   if (gpu < 0) return;
   int current = 0;
   check(api().get_device(&current), item.doing);
   if (gpu != current)
     item.refuse(
-        fmt::format("{} is memory of GPU {}, and the stream is one of GPU {}", what, gpu, current));
+        fmt::format("{} is memory of GPU {}, and the stream is one of GPU {}", name, gpu, current));
 }
 
 channel_scaling scaling_of(const image_batch& to) noexcept {

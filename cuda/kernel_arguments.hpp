@@ -17,22 +17,23 @@ namespace lade::cuda {
 // The operation, as errors name it, and the item of its arguments that is looked at.
 struct checked_item {
   std::string_view doing;   // "write images"
-  std::string_view what{};  // "image"
+  std::string_view kind{};  // "image"
   std::size_t index = 0;
 
   // Throw error(invalid_argument) and error(unsupported): "write images: image 3: pitch is ...".
-  [[noreturn]] void refuse(std::string_view why) const;
-  [[noreturn]] void refuse_kind(std::string_view why) const;
+  [[noreturn]] void refuse(std::string_view reason) const;
+  [[noreturn]] void refuse_kind(std::string_view reason) const;
 
-  std::string text(std::string_view why) const;
+  std::string text(std::string_view reason) const;
 };
 
-// The element types of kernels. Throws error(unsupported) for others, naming `what` has it.
-element_code code_of(element_type type, const checked_item& item, std::string_view what);
+// The code of an element type for kernels. Throws error(unsupported) if no kernel has the type;
+// `name`: of the argument that has it.
+element_code code_of(element_type type, const checked_item& item, std::string_view name);
 
 // Throws unless a pointer is not null and a multiple of `alignment` bytes.
 void check_memory(const void* data, std::size_t alignment, const checked_item& item,
-                  std::string_view what);
+                  std::string_view name);
 
 // Throws unless it is contiguous, in memory that a device reaches.
 void check_tensor(const tensor& images, const checked_item& item);
@@ -46,9 +47,9 @@ void check_size(int width, int height, const checked_item& item);
 
 // Throws unless rows of so many bytes fit into the pitch.
 void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
-                 std::string_view what);
+                 std::string_view name);
 
-// Throws unless the result of `of` images can be.
+// Throws unless `to` describes a possible result of a kernel.
 void check_batch(const image_batch& to, const checked_item& item);
 
 // Throws if it is known that so many images have no room in `to`, or that `to` is not memory of the
@@ -56,7 +57,7 @@ void check_batch(const image_batch& to, const checked_item& item);
 void check_room(const image_batch& to, std::size_t images, const checked_item& item);
 
 // Throws unless the memory is the current device's, or it is not known (-1) whose it is.
-void check_gpu(int gpu, const checked_item& item, std::string_view what);
+void check_gpu(int gpu, const checked_item& item, std::string_view name);
 
 // The factors of the result's elements.
 channel_scaling scaling_of(const image_batch& to) noexcept;

@@ -34,13 +34,13 @@ static event queue_label_copy(transfers& in, const buffer& labels, const tensor&
 task<std::optional<tensor>> copy_labels(const std::vector<sample>& samples, device_resource& memory,
                                         const stream& on, std::vector<device_block>& blocks) {
   if (!have_labels(samples)) co_return std::nullopt;
-  const auto& here = co_await this_context_reference();
+  const auto& current = co_await this_context_reference();
   const tensor_spec spec{element_type::i64, {static_cast<std::int64_t>(samples.size())}};
   const auto bytes = co_await allocate(spec.bytes());
   write_labels(samples, bytes.data());
   blocks.emplace_back(memory, spec.bytes(), on);
   tensor labels(spec, blocks.back().slice(0, spec.bytes()));
-  const auto copied = queue_label_copy(transfers::of(*here.runtime), bytes, labels, on);
+  const auto copied = queue_label_copy(transfers::of(*current.runtime), bytes, labels, on);
   co_await copied;
   co_return std::optional<tensor>(std::move(labels));
 }

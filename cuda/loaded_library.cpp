@@ -8,11 +8,11 @@ namespace lade::cuda {
 
 static std::string loader_message() {
   const char* message = dlerror();
-  return message ? message : "the loader does not say why";
+  return message ? message : "the loader reports no reason";
 }
 
-loaded_library::loaded_library(std::string_view what, std::initializer_list<const char*> files)
-    : doing_("load " + std::string(what)) {
+loaded_library::loaded_library(std::string_view library, std::initializer_list<const char*> files)
+    : doing_("load " + std::string(library)) {
   std::string reasons;
   for (const char* file : files) {
     handle_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);

@@ -15,7 +15,7 @@ class loaded_library {
  public:
   // Loads the first of `files` that the loader finds: names such as "libnvjpeg.so.13", or paths.
   // Throws error(unsupported), "load nvJPEG: ...", with what the loader says of each.
-  loaded_library(std::string_view what, std::initializer_list<const char*> files);
+  loaded_library(std::string_view library, std::initializer_list<const char*> files);
 
   // Which of the files it is.
   const std::string& file() const noexcept { return file_; }

@@ -13,8 +13,8 @@
 namespace lade::cuda {
 
 template <class T>
-task<T> begin_on(thread_pool& where, task<T> work) {
-  co_await continue_on(where);
+task<T> begin_on(thread_pool& pool, task<T> work) {
+  co_await continue_on(pool);
   co_return co_await std::move(work);
 }
 
@@ -23,12 +23,12 @@ task<T> begin_on(thread_pool& where, task<T> work) {
 // runtime, the work is awaited where it is.
 template <class T>
 task<T> on_cpu_pool(task<T> work) {
-  auto here = co_await this_context();
-  if (!here.runtime) co_return co_await std::move(work);
-  auto& pool = here.runtime->pool();
-  here.home = &pool;
+  auto local = co_await this_context();
+  if (!local.runtime) co_return co_await std::move(work);
+  auto& pool = local.runtime->pool();
+  local.home = &pool;
   auto moved = begin_on(pool, std::move(work));
-  co_return co_await lade::with_context(here, std::move(moved));
+  co_return co_await lade::with_context(local, std::move(moved));
 }
 
 }  // namespace lade::cuda

@@ -94,7 +94,7 @@ std::byte* pinned_memory::take(std::size_t bytes, std::size_t alignment) {
 
 bool pinned_memory::must_not_pin() {
   if (!on_reactor_thread()) return false;
-  refuse("no region had room, and a reactor must not pin another: set reserve_bytes");
+  refuse("no region has enough free space, and a reactor must not pin another: set reserve_bytes");
   ++statistics_.fallbacks_on_reactors;
   return true;
 }
@@ -111,9 +111,9 @@ bool pinned_memory::wait_for_others(std::size_t needed, lock& held) {
 // Pins a region, or unpins free ones that stand in its way. Returns false if there can be none.
 bool pinned_memory::make_region(std::size_t needed, lock& held) {
   constexpr std::size_t least = std::size_t{32} << 20;
-  auto wanted = in_pinned_steps(needed);
-  if (left_bytes() >= wanted)
-    return add_region(std::max(wanted, std::min(least, left_bytes() / pinned_step * pinned_step)),
+  auto rounded = in_pinned_steps(needed);
+  if (left_bytes() >= rounded)
+    return add_region(std::max(rounded, std::min(least, left_bytes() / pinned_step * pinned_step)),
                       needed, held);
   if (release_free_regions(held)) return true;
   refuse(fmt::format("the limit is {} bytes", options_.limit_bytes));

@@ -37,20 +37,20 @@ detail::to_device_settings::to_device_settings(const to_device_options& options)
 // Batches in other memory would be staged in that memory again.
 void detail::to_device_settings::require_pinned(const memory_resource& memory) const {
   using kind = lade::device::kind;
-  auto where = memory.where();
-  if (where.type == kind::cuda_host || where.type == kind::cuda_managed) return;
+  auto device = memory.where();
+  if (device.type == kind::cuda_host || device.type == kind::cuda_managed) return;
   lade::detail::refuse_value(name_, "host_memory",
-                             std::string(memory.name()) + " (" + to_string(where) + ")",
+                             std::string(memory.name()) + " (" + to_string(device) + ")",
                              "pinned or managed memory");
 }
 
 void detail::to_device_settings::require_into(const named_tensor& each) const {
-  lade::device wanted{lade::device::kind::cuda, options_.device};
-  auto refuse = [&](const std::string& why) {
-    throw error(errc::invalid_argument, name_ + " into " + each.name(), why);
+  lade::device target{lade::device::kind::cuda, options_.device};
+  auto refuse = [&](const std::string& reason) {
+    throw error(errc::invalid_argument, name_ + " into " + each.name(), reason);
   };
-  if (each.tensor().where() != wanted)
-    refuse("it is in " + to_string(each.tensor().where()) + ", not in " + to_string(wanted));
+  if (each.tensor().where() != target)
+    refuse("it is in " + to_string(each.tensor().where()) + ", not in " + to_string(target));
   if (!each.tensor().contiguous() || each.tensor().rank() == 0)
     refuse("it is not contiguous, or has no dimension");
   if (find_fixed(each.name()) != &each.tensor()) refuse("two tensors have that name");
@@ -68,20 +68,21 @@ static std::string text_of(const tensor_spec& spec) {
 }
 
 // The part of a tensor of a fixed address that a batch is copied to.
-static tensor fixed_part(const tensor& fixed, const copy_plan::part& of) {
-  bool fits = fixed.type() == of.spec.type && of.spec.shape.size() > 0 &&
-              fixed.shape().tail() == of.spec.shape.tail() && of.spec.shape[0] <= fixed.shape()[0];
-  if (fits) return fixed.slice(0, of.spec.shape[0]);
-  throw error(errc::invalid_argument, "copy tensor " + of.name + " to its fixed address",
-              "it is " + text_of(of.spec) + ", and there is " + text_of(fixed.spec()));
+static tensor fixed_part(const tensor& fixed, const copy_plan::part& part) {
+  bool fits = fixed.type() == part.spec.type && part.spec.shape.size() > 0 &&
+              fixed.shape().tail() == part.spec.shape.tail() &&
+              part.spec.shape[0] <= fixed.shape()[0];
+  if (fits) return fixed.slice(0, part.spec.shape[0]);
+  throw error(errc::invalid_argument, "copy tensor " + part.name + " to its fixed address",
+              "it is " + text_of(part.spec) + ", and there is " + text_of(fixed.spec()));
 }
 
 // How many batches of a run the GPU has still to copy, as a level of its trace. Copies may finish
 // when the run and its trace have ended.
 class queue_level {
  public:
-  explicit queue_level(const stage_run& of) {
-    if (of.trace()) shared_ = std::make_shared<shared>(of);
+  explicit queue_level(const stage_run& run) {
+    if (run.trace()) shared_ = std::make_shared<shared>(run);
   }
   queue_level(queue_level&&) = default;
   ~queue_level() {
@@ -97,7 +98,7 @@ class queue_level {
 
  private:
   struct shared {
-    explicit shared(const stage_run& of) : to(of.trace()), run(of) {}
+    explicit shared(const stage_run& stage) : to(stage.trace()), run(stage) {}
 
     // A trace that has no memory for an event lacks it.
     void change(int by) noexcept try {
@@ -206,8 +207,8 @@ class detail::device_copies {
   }
 
   void report_refusal() const {
-    if (auto why = transfers_.unreported_refusal(copying_.on()); !why.empty())
-      run_.warn(settings_->name() + ": copies are slow, because memory is not pinned: " + why);
+    if (auto reason = transfers_.unreported_refusal(copying_.on()); !reason.empty())
+      run_.warn(settings_->name() + ": copies are slow, because memory is not pinned: " + reason);
   }
 
   shared_const<to_device_settings> settings_;

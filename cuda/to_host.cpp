@@ -27,8 +27,8 @@ to_host_stage::to_host_stage(const to_host_options& options)
 // The function of the stage, in one run.
 class host_copies {
  public:
-  host_copies(runtime& where, std::shared_ptr<memory_resource> memory)
-      : runtime_(&where), memory_(std::move(memory)) {}
+  host_copies(runtime& runtime, std::shared_ptr<memory_resource> memory)
+      : runtime_(&runtime), memory_(std::move(memory)) {}
 
   task<sample_batch> operator()(device_batch batch) const {
     return on_cpu_pool(copy(*this, std::move(batch)));
@@ -37,8 +37,8 @@ class host_copies {
  private:
   static constexpr std::size_t alignment = 64;
 
-  static std::size_t stored_bytes(const tensor& of) {
-    return (of.spec().bytes() + alignment - 1) / alignment * alignment;
+  static std::size_t stored_bytes(const tensor& value) {
+    return (value.spec().bytes() + alignment - 1) / alignment * alignment;
   }
   static std::size_t stored_bytes(const device_batch& batch) {
     std::size_t sum = alignment;

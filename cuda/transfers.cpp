@@ -20,14 +20,14 @@ static std::size_t pinned_limit(std::size_t budget) {
   return budget > most / 2 - region ? most : budget + budget / 4 + region;
 }
 
-transfers::transfers(runtime& where)
-    : limit_bytes_(pinned_limit(where.memory().stats().limit_bytes)),
-      held_(context{.runtime = &where, .home = &where.pool()}) {}
+transfers::transfers(runtime& runtime)
+    : limit_bytes_(pinned_limit(runtime.memory().stats().limit_bytes)),
+      held_(context{.runtime = &runtime, .home = &runtime.pool()}) {}
 
 // Services end in reverse order, and held memory awaits events.
-transfers& transfers::of(runtime& where) {
-  (void)where.service<completion_watch>();
-  return where.service<transfers>();
+transfers& transfers::of(runtime& runtime) {
+  (void)runtime.service<completion_watch>();
+  return runtime.service<transfers>();
 }
 
 transfer_statistics transfers_of(runtime& where) { return transfers::of(where).stats(); }
@@ -108,10 +108,10 @@ transfer_statistics transfers::stats() const {
 
 std::string transfers::unreported_refusal(device near) {
   std::lock_guard lock(mutex_);
-  auto& of = links_[near.index()];
-  if (of.is_refusal_reported || !of.pinned) return {};
-  auto refusal = of.pinned->refusal();
-  of.is_refusal_reported = !refusal.empty();
+  auto& use = links_[near.index()];
+  if (use.is_refusal_reported || !use.pinned) return {};
+  auto refusal = use.pinned->refusal();
+  use.is_refusal_reported = !refusal.empty();
   return refusal;
 }
 

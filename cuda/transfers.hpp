@@ -29,11 +29,11 @@ namespace lade::cuda {
 // runtime's end waits for these copies, the end of a run does not.
 class transfers {
  public:
-  explicit transfers(runtime& where);
+  explicit transfers(runtime& runtime);
   transfers(const transfers&) = delete;
 
   // The one of a runtime.
-  static transfers& of(runtime& where);
+  static transfers& of(runtime& runtime);
 
   // Made when they are first asked for. Throws error.
   pinned_memory& pinned(device near);

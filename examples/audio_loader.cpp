@@ -31,7 +31,7 @@
 #include <vector>
 
 // What the command line asks for.
-struct wanted_audio {
+struct audio_settings {
   std::string directory;
   int rate = 16'000;
   bool mels = false;
@@ -43,14 +43,14 @@ struct wanted_audio {
 // [frames, 80].
 class decode_waveform {
  public:
-  explicit decode_waveform(const wanted_audio& wanted)
-      : decode_({.sample_rate = wanted.rate,
+  explicit decode_waveform(const audio_settings& settings)
+      : decode_({.sample_rate = settings.rate,
                  .channels = 1,
                  .layout = lade::media::audio_layout::interleaved}) {
-    if (wanted.mels)
-      mels_.emplace(lade::media::log_mel_options{.sample_rate = wanted.rate,
-                                                 .n_fft = wanted.rate / 80 * 2,
-                                                 .hop = wanted.samples_per_step(),
+    if (settings.mels)
+      mels_.emplace(lade::media::log_mel_options{.sample_rate = settings.rate,
+                                                 .n_fft = settings.rate / 80 * 2,
+                                                 .hop = settings.samples_per_step(),
                                                  .frames_first = true});
   }
 
@@ -106,10 +106,10 @@ struct totals {
 };
 
 static void print_totals(const totals& all, const lade::run_statistics& run,
-                         const wanted_audio& wanted) {
+                         const audio_settings& settings) {
   const double cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   const double seconds = std::chrono::duration<double>(run.elapsed).count();
-  const double audio = static_cast<double>(all.steps) * wanted.samples_per_step() / wanted.rate;
+  const double audio = static_cast<double>(all.steps) * settings.samples_per_step() / settings.rate;
   const double padding = 1 - static_cast<double>(all.steps) / static_cast<double>(all.padded);
   fmt::print("\n{}\n{}\n\n", lade::table(run), lade::verdict(run));
   print_row("files", fmt::format("{} in {}, {:.1f} s of audio", grouped(all.files),
@@ -119,9 +119,9 @@ static void print_totals(const totals& all, const lade::run_statistics& run,
   print_row("CPU", fmt::format("{:.2f} s for 1,000 s of audio", 1000 * cpu_seconds / audio));
 }
 
-static void load(const wanted_audio& wanted) {
-  const auto files = find_audio(wanted.directory);
-  const auto second = static_cast<std::size_t>(wanted.rate / wanted.samples_per_step());
+static void load(const audio_settings& settings) {
+  const auto files = find_audio(settings.directory);
+  const auto second = static_cast<std::size_t>(settings.rate / settings.samples_per_step());
   skipped without("", "file", "files");
   lade::runtime runtime;
   lade::bucket_options lengths{.boundaries = {second, 3 * second, 10 * second, 30 * second},
@@ -131,22 +131,22 @@ static void load(const wanted_audio& wanted) {
   auto batches = lade::from(files)
       | lade::shuffle({.seed = 7})
       | lade::map(lade::io::read, {.concurrency = 64})
-      | lade::map(decode_waveform(wanted), {.on_error = lade::on_error::skip})
+      | lade::map(decode_waveform(settings), {.on_error = lade::on_error::skip})
       | lade::bucket(length_of, lengths)
       | lade::pad({.fields = "audio"});
   // clang-format on
 
-  lade::run_options how;
-  how.on_failure = [&](auto& failure) { without.note(failure); };
-  auto run = runtime.run(batches, how);
+  lade::run_options run_options;
+  run_options.on_failure = [&](auto& failure) { without.record(failure); };
+  auto run = runtime.run(batches, run_options);
   totals all;
   {
     progress bar([&] { return status_of(run.statistics(), files.size()); });
     for (auto& batch : run) all.add(batch);  // a trainer would train here, on batch["audio"]
   }
-  if (all.files > 0) print_totals(all, run.statistics(), wanted);
+  if (all.files > 0) print_totals(all, run.statistics(), settings);
   without.print();
-  if (all.files == 0) throw std::runtime_error(wanted.directory + ": no file could be used");
+  if (all.files == 0) throw std::runtime_error(settings.directory + ": no file could be used");
 }
 
 static int parse_rate(std::string_view text) {
@@ -157,11 +157,11 @@ static int parse_rate(std::string_view text) {
   return rate;
 }
 
-static wanted_audio parse(int count, char** arguments) {
-  wanted_audio wanted{.directory = arguments[1]};
-  if (count > 2) wanted.rate = parse_rate(arguments[2]);
-  wanted.mels = count > 3;
-  return wanted;
+static audio_settings parse(int count, char** arguments) {
+  audio_settings settings{.directory = arguments[1]};
+  if (count > 2) settings.rate = parse_rate(arguments[2]);
+  settings.mels = count > 3;
+  return settings;
 }
 
 int main(int count, char** arguments) {

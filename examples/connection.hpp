@@ -101,8 +101,8 @@ class connection {
     std::string bytes;
     std::array<char, 4096> some;
     while (bytes.size() < count) {
-      auto wanted = std::min(count - bytes.size(), some.size());
-      auto received = or_errno(::recv(fd_, some.data(), wanted, MSG_DONTWAIT));
+      auto size = std::min(count - bytes.size(), some.size());
+      auto received = or_errno(::recv(fd_, some.data(), size, MSG_DONTWAIT));
       if (received == 0) break;
       if (received > 0)
         bytes.append(some.data(), static_cast<std::size_t>(received));

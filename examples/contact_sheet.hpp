@@ -25,9 +25,10 @@ class contact_sheet {
   static constexpr std::int64_t most_columns = 10;
   static constexpr std::int64_t most_rows = 8;
 
-  // Lays out the images of a batch that was decoded with `how`; of clips, one row for each, with
-  // frames from its whole length.
-  contact_sheet(const lade::tensor& batch, const lade::media::image_options& how) : how_(how) {
+  // Lays out the images of a batch that was decoded with `options`; of clips, one row for each,
+  // with frames from its whole length.
+  contact_sheet(const lade::tensor& batch, const lade::media::image_options& options)
+      : options_(options) {
     if (batch.shape().size() == clip_rank)
       lay_out_clips(batch);
     else
@@ -42,8 +43,8 @@ class contact_sheet {
     namespace fs = std::filesystem;
     if (fs::is_directory(path)) lade::raise(EISDIR, "write " + path);
     auto folder = fs::path(path).parent_path();
-    auto asked = fs::exists(path) ? fs::path(path) : folder.empty() ? fs::path(".") : folder;
-    if (access(asked.c_str(), W_OK) != 0) lade::raise(errno, "write " + path);
+    auto checked = fs::exists(path) ? fs::path(path) : folder.empty() ? fs::path(".") : folder;
+    if (access(checked.c_str(), W_OK) != 0) lade::raise(errno, "write " + path);
   }
 
   // Throws lade::error naming the file when it cannot be written.
@@ -80,17 +81,17 @@ class contact_sheet {
   }
 
   void make_sheet(std::int64_t rows, std::int64_t columns) {
-    sheet_ = lade::tensor(lade::element_type::u8, {gap + rows * (how_.height + gap),
-                                                   gap + columns * (how_.width + gap), 3});
+    sheet_ = lade::tensor(lade::element_type::u8, {gap + rows * (options_.height + gap),
+                                                   gap + columns * (options_.width + gap), 3});
     std::memset(sheet_.bytes(), background, sheet_.spec().bytes());
   }
 
   void place(const lade::tensor& image, std::int64_t row, std::int64_t column) {
-    auto top = gap + row * (how_.height + gap);
-    auto left = gap + column * (how_.width + gap);
-    for (std::int64_t y = 0; y < how_.height; ++y) {
+    auto top = gap + row * (options_.height + gap);
+    auto left = gap + column * (options_.width + gap);
+    for (std::int64_t y = 0; y < options_.height; ++y) {
       auto* out = sheet_.data<std::uint8_t>() + (top + y) * sheet_.strides()[0] + left * 3;
-      for (std::int64_t x = 0; x < how_.width; ++x)
+      for (std::int64_t x = 0; x < options_.width; ++x)
         for (std::size_t channel = 0; channel < 3; ++channel) *out++ = level(image, y, x, channel);
     }
   }
@@ -103,11 +104,11 @@ class contact_sheet {
     if (image.type() == lade::element_type::u8)
       return image.data<std::uint8_t>()[y * stride[0] + x * stride[1] + c * stride[2]];
     auto value = image.data<float>()[c * stride[0] + y * stride[1] + x * stride[2]];
-    auto share = value * how_.stddev[channel] + how_.mean[channel];
+    auto share = value * options_.stddev[channel] + options_.mean[channel];
     return static_cast<std::uint8_t>(std::lround(std::clamp(share, 0.0F, 1.0F) * 255));
   }
 
-  lade::media::image_options how_;
+  lade::media::image_options options_;
   std::int64_t items_ = 0;
   lade::tensor sheet_;
 };

@@ -9,10 +9,10 @@
 
 lade::pipeline<lade::sample_batch> clips_by_gpu(const lade::pipeline<lade::sample>& videos,
                                                 const lade::media::clip_options& clip,
-                                                const options& wanted, report& result) {
-  if (wanted.skip_bad) throw usage_error("--skip-bad does not go with --device");
-  const lade::cuda::device gpu(wanted.device);
+                                                const options& settings, report& result) {
+  if (settings.skip_bad) throw usage_error("--skip-bad does not go with --device");
+  const lade::cuda::device gpu(settings.device);
   result.add_row("GPU", [] { return "this program was built without lade-nvdec"; });
-  return videos | lade::batch_into(lade::media::decode_clip(clip), {.size = wanted.batch}) |
+  return videos | lade::batch_into(lade::media::decode_clip(clip), {.size = settings.batch}) |
          lade::cuda::to_device({.device = gpu.index()}) | lade::cuda::to_host();
 }

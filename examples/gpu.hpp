@@ -19,11 +19,11 @@
 // Throws lade::error if there is no such GPU, or if the program was built without lade-cuda.
 lade::pipeline<lade::sample_batch> images_by_gpu(const lade::pipeline<lade::sample>& files,
                                                  const lade::media::image_options& image,
-                                                 const options& wanted, report& result);
+                                                 const options& settings, report& result);
 
 // The same of clips, by NVDEC. What the GPU cannot decode, and everything if the program was built
 // without lade-nvdec, is left to the CPU. A video that cannot be decoded fails its batch: throws
 // usage_error for --skip-bad.
 lade::pipeline<lade::sample_batch> clips_by_gpu(const lade::pipeline<lade::sample>& videos,
                                                 const lade::media::clip_options& clip,
-                                                const options& wanted, report& result);
+                                                const options& settings, report& result);

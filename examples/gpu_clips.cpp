@@ -16,9 +16,9 @@ static std::string clips_by_whom(const lade::cuda::decode_clips& decode) {
 
 lade::pipeline<lade::sample_batch> clips_by_gpu(const lade::pipeline<lade::sample>& videos,
                                                 const lade::media::clip_options& clip,
-                                                const options& wanted, report& result) {
-  if (wanted.skip_bad) throw usage_error("--skip-bad does not go with --device");
-  const lade::cuda::decode_clips decode(clip, {.device = wanted.device});
+                                                const options& settings, report& result) {
+  if (settings.skip_bad) throw usage_error("--skip-bad does not go with --device");
+  const lade::cuda::decode_clips decode(clip, {.device = settings.device});
   result.add_row("GPU", [decode] { return clips_by_whom(decode); });
-  return videos | lade::batch(wanted.batch) | lade::map(decode) | lade::cuda::to_host();
+  return videos | lade::batch(settings.batch) | lade::map(decode) | lade::cuda::to_host();
 }

@@ -41,10 +41,10 @@ static lade::sample add_draw(lade::sample file, lade::random draw) {
 }
 
 // Chosen as decode_image does, by other random numbers: another part of the same file.
-static lade::cuda::image_view view_of_file(const lade::media::image_options& how,
+static lade::cuda::image_view view_of_file(const lade::media::image_options& options,
                                            const lade::sample& file, int width, int height) {
   const lade::random draw(std::bit_cast<std::uint64_t>(file.field("draw").integer()));
-  const auto crop = lade::media::choose_crop(width, height, how, draw);
+  const auto crop = lade::media::choose_crop(width, height, options, draw);
   return {.crop = {.left = crop.box.left,
                    .top = crop.box.top,
                    .width = crop.box.width,
@@ -68,29 +68,29 @@ static std::string images_by_whom(const lade::cuda::jpeg_decoder& decoder,
 
 lade::pipeline<lade::sample_batch> images_by_gpu(const lade::pipeline<lade::sample>& files,
                                                  const lade::media::image_options& image,
-                                                 const options& wanted, report& result) {
-  const auto bad = wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
-  const lade::cuda::device gpu(wanted.device);
+                                                 const options& settings, report& result) {
+  const auto bad = settings.skip_bad ? lade::on_error::skip : lade::on_error::fail;
+  const lade::cuda::device gpu(settings.device);
   std::optional<lade::cuda::jpeg_decoder> decoder;
   try {
     decoder.emplace(gpu, decode_on_cpu());
   } catch (const lade::error& failure) {
     if (failure.code() != lade::errc::unsupported) throw;
-    result.add_row("GPU", [why = std::string(failure.what())] { return why; });
+    result.add_row("GPU", [reason = std::string(failure.what())] { return reason; });
     return files |
            lade::batch_into(lade::media::decode_image(image),
-                            {.size = wanted.batch, .on_error = bad}) |
-           lade::cuda::to_device({.device = wanted.device}) | lade::cuda::to_host();
+                            {.size = settings.batch, .on_error = bad}) |
+           lade::cuda::to_device({.device = settings.device}) | lade::cuda::to_host();
   }
-  auto view = [image](const lade::sample& of, int width, int height) {
-    return view_of_file(image, of, width, height);
+  auto view = [image](const lade::sample& file, int width, int height) {
+    return view_of_file(image, file, width, height);
   };
   const lade::cuda::decode_jpegs decode(*decoder, kind_of(image), view, {.on_error = bad});
   result.add_row("GPU", [decoder, decode] { return images_by_whom(*decoder, decode); });
   // clang-format off
   return files
       | lade::map(add_draw, {.name = "draw"})
-      | lade::batch(wanted.batch)
+      | lade::batch(settings.batch)
       | lade::map(decode, {.on_error = bad})
       | lade::cuda::to_host();
   // clang-format on

@@ -39,13 +39,13 @@ static loader describe_program() {
 
 static const loader image_loader = describe_program();
 
-static lade::media::image_options image_options(const options& wanted) {
+static lade::media::image_options image_options(const options& settings) {
   using enum lade::media::image_fit;
-  lade::media::image_options result{.width = static_cast<int>(wanted.size),
-                                    .height = static_cast<int>(wanted.size),
-                                    .fit = wanted.train ? random_crop : centre_crop,
-                                    .fast = wanted.fast};
-  if (wanted.floats) {
+  lade::media::image_options result{.width = static_cast<int>(settings.size),
+                                    .height = static_cast<int>(settings.size),
+                                    .fit = settings.train ? random_crop : centre_crop,
+                                    .fast = settings.fast};
+  if (settings.floats) {
     result.layout = lade::media::image_layout::chw;
     result.type = lade::element_type::f32;
     result.mean = {0.485F, 0.456F, 0.406F};  // of ImageNet, as most models expect
@@ -54,30 +54,31 @@ static lade::media::image_options image_options(const options& wanted) {
   return result;
 }
 
-static void load(const options& wanted) {
-  const auto image = image_options(wanted);
-  const auto bad = wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
-  report result(image_loader, wanted.contact_sheet, image);
-  skipped without(wanted.failure_log);
-  const auto images = find_files(
-      image_loader, wanted, "**/*.{jpg,jpeg,png,webp,avif,gif,bmp,tif,tiff,ppm,pgm,pbm}", without);
-  lade::runtime runtime(runtime_options(wanted));
-  print_heading(wanted, describe_files(image_loader, images), runtime);
+static void load(const options& settings) {
+  const auto image = image_options(settings);
+  const auto bad = settings.skip_bad ? lade::on_error::skip : lade::on_error::fail;
+  report result(image_loader, settings.contact_sheet, image);
+  skipped without(settings.failure_log);
+  const auto images =
+      find_files(image_loader, settings,
+                 "**/*.{jpg,jpeg,png,webp,avif,gif,bmp,tif,tiff,ppm,pgm,pbm}", without);
+  lade::runtime runtime(runtime_options(settings));
+  print_heading(settings, describe_files(image_loader, images), runtime);
 
   // clang-format off
   auto order = lade::from(images);
-  if (wanted.train) order = order | lade::shuffle({.seed = wanted.seed});
+  if (settings.train) order = order | lade::shuffle({.seed = settings.seed});
   const auto files = order
-      | lade::repeat(wanted.epochs)
+      | lade::repeat(settings.epochs)
       | lade::map(lade::io::read,
-                  {.concurrency = wanted.read_ahead, .on_error = bad});
+                  {.concurrency = settings.read_ahead, .on_error = bad});
   // clang-format on
-  const auto batches = wanted.device >= 0
-                           ? images_by_gpu(files, image, wanted, result)
+  const auto batches = settings.device >= 0
+                           ? images_by_gpu(files, image, settings, result)
                            : files | lade::batch_into(lade::media::decode_image(image),
-                                                      {.size = wanted.batch, .on_error = bad});
+                                                      {.size = settings.batch, .on_error = bad});
 
-  run_loader(image_loader, wanted, runtime, batches, images.size(), result, without);
+  run_loader(image_loader, settings, runtime, batches, images.size(), result, without);
 }
 
 int main(int argc, char** argv) { return run_program(image_loader, argc, argv, load); }

@@ -29,30 +29,30 @@ static void catch_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-std::vector<lade::sample> find_files(const loader& program, const options& wanted,
+std::vector<lade::sample> find_files(const loader& program, const options& settings,
                                      std::string_view pattern, skipped& without) {
   std::vector<std::string> unreadable;
-  lade::io::labelled_files listing(wanted.source, pattern,
+  lade::io::labelled_files listing(settings.source, pattern,
                                    {.ignore_case = true,
                                     .may_be_empty = true,
-                                    .unreadable = wanted.skip_bad ? &unreadable : nullptr});
+                                    .unreadable = settings.skip_bad ? &unreadable : nullptr});
   auto files = listing.list_all();
-  without.note_directories(unreadable);
+  without.record_directories(unreadable);
   if (files.empty()) {
-    auto why = fmt::format("{}: no {} in it or below it", wanted.source, program.files);
-    if (!unreadable.empty()) why += "; could not " + unreadable.front();
-    if (unreadable.size() > 1) why += ", and " + std::to_string(unreadable.size() - 1) + " more";
-    throw std::runtime_error(why);
+    auto reason = fmt::format("{}: no {} in it or below it", settings.source, program.files);
+    if (!unreadable.empty()) reason += "; could not " + unreadable.front();
+    if (unreadable.size() > 1) reason += ", and " + std::to_string(unreadable.size() - 1) + " more";
+    throw std::runtime_error(reason);
   }
   return files;
 }
 
-lade::runtime_options runtime_options(const options& wanted) {
+lade::runtime_options runtime_options(const options& settings) {
   using enum lade::reactor_kind;
-  auto reactor = wanted.reactor == "io_uring"   ? io_uring
-                 : wanted.reactor == "fallback" ? fallback
-                                                : automatic;
-  return {.threads = wanted.threads, .reactor = reactor};
+  auto reactor = settings.reactor == "io_uring"   ? io_uring
+                 : settings.reactor == "fallback" ? fallback
+                                                  : automatic;
+  return {.threads = settings.threads, .reactor = reactor};
 }
 
 // Throws where standard output cannot be written: who keeps the report should know.
@@ -71,15 +71,15 @@ std::string describe_files(const loader& program, const std::vector<lade::sample
   return text;
 }
 
-void print_heading(const options& wanted, const std::string& what, const lade::runtime& runtime) {
-  fmt::print("{}: {}\n{}\n", lade::printable(wanted.source), what, runtime.describe());
+void print_heading(const options& settings, const std::string& what, const lade::runtime& runtime) {
+  fmt::print("{}: {}\n{}\n", lade::printable(settings.source), what, runtime.describe());
   flush_output();
 }
 
 // What the progress bar shows of a run through `items` items, `epochs` times.
 static progress::status status_of(const loader& program, const lade::run_statistics& run,
-                                  std::uint64_t items, const options& wanted) {
-  const std::uint64_t epochs = wanted.epochs;
+                                  std::uint64_t items, const options& settings) {
+  const std::uint64_t epochs = settings.epochs;
   progress::status now;
   now.unit = program.many;
   now.total = items * epochs;
@@ -88,7 +88,7 @@ static progress::status status_of(const loader& program, const lade::run_statist
     skipped += stage.skipped;
     if (stage.name == "read") now.bytes = stage.bytes;
     if (stage.name == program.decode) now.items = stage.out + skipped;
-    if (stage.name == program.decode_batch) now.items = stage.out * wanted.batch;
+    if (stage.name == program.decode_batch) now.items = stage.out * settings.batch;
   }
   if (items > 0) now.items = std::min(now.items, now.total);  // the last batch may not be full
   if (epochs > 1 && items > 0)
@@ -96,36 +96,36 @@ static progress::status status_of(const loader& program, const lade::run_statist
   return now;
 }
 
-void run_loader(const loader& program, const options& wanted, lade::runtime& runtime,
+void run_loader(const loader& program, const options& settings, lade::runtime& runtime,
                 const lade::pipeline<lade::sample_batch>& batches, std::uint64_t items,
                 report& result, skipped& without) {
   std::optional<lade::trace> trace;
-  if (!wanted.trace.empty()) trace.emplace(wanted.trace);
-  lade::run_options how;
-  how.seed = wanted.seed;
-  how.on_failure = [&](auto& failure) { without.note(failure); };
-  if (trace) how.trace = &*trace;
-  how.failure_log = wanted.failure_log;
-  auto run = runtime.run(batches, how);
+  if (!settings.trace.empty()) trace.emplace(settings.trace);
+  lade::run_options run_options;
+  run_options.seed = settings.seed;
+  run_options.on_failure = [&](auto& failure) { without.record(failure); };
+  if (trace) run_options.trace = &*trace;
+  run_options.failure_log = settings.failure_log;
+  auto run = runtime.run(batches, run_options);
   catch_interrupts();
   try {
     progress bar([&] {
       if (interrupted_by) run.stop();
-      return status_of(program, run.statistics(), items, wanted);
+      return status_of(program, run.statistics(), items, settings);
     });
-    for (auto& batch : run) result.note(batch);  // a trainer would train here
+    for (auto& batch : run) result.record(batch);  // a trainer would train here
   } catch (const lade::error& failure) {
     if (!interrupted_by || failure.code() != lade::errc::stopped) throw;
   }
   if (interrupted_by)
     fmt::print("\ninterrupted after {}\n", count_of(result.items(), program.one, program.many));
-  result.print(run.statistics(), {.slowest = wanted.slowest});
+  result.print(run.statistics(), {.slowest = settings.slowest});
   without.print();
   result.save_contact_sheet();
   if (trace) trace->finish();
   flush_output();
   if (result.items() == 0 && !interrupted_by)
-    throw std::runtime_error(fmt::format("{}: no {} could be used", wanted.source, program.file));
+    throw std::runtime_error(fmt::format("{}: no {} could be used", settings.source, program.file));
 }
 
 static int complain(const loader& program, const std::exception& failure, std::string_view hint,
@@ -134,16 +134,17 @@ static int complain(const loader& program, const std::exception& failure, std::s
   return status;
 }
 
-int run_program(const loader& program, int argc, char** argv, void (*load)(const options& wanted)) {
+int run_program(const loader& program, int argc, char** argv,
+                void (*load)(const options& settings)) {
   try {
     std::setlocale(LC_CTYPE, "");  // what the terminal can show
-    const auto wanted = parse_options(program, argc, argv);
-    if (wanted.help) {
+    const auto settings = parse_options(program, argc, argv);
+    if (settings.help) {
       fmt::print("{}", help_text(program));
       flush_output();
       return 0;
     }
-    load(wanted);
+    load(settings);
     if (interrupted_by) std::raise(interrupted_by);  // what waits for the program should know
     return 0;
   } catch (const usage_error& failure) {

@@ -41,8 +41,8 @@ static std::string_view key_of(std::string_view name) {
 // What is left out of the archives, or cannot be in one together.
 class findings {
  public:
-  void leave_out(const std::string& name, const char* why) {
-    tell("left out " + lade::printable(name) + ": " + why);
+  void leave_out(const std::string& name, const char* reason) {
+    tell("left out " + lade::printable(name) + ": " + reason);
     ++left_out_;
   }
   void refuse(const std::string& name, const std::string& other) {
@@ -102,8 +102,8 @@ static std::vector<std::string> names_below(const std::string& root, findings& f
   std::vector<std::string> names;
   for (auto& file : lade::io::files(root).list_all()) {
     auto name = std::filesystem::path(file.key()).lexically_relative(root).string();
-    if (auto* why = why_passed_over(name))
-      found.leave_out(name, why);
+    if (auto* reason = why_passed_over(name))
+      found.leave_out(name, reason);
     else
       names.push_back(std::move(name));
   }
@@ -160,14 +160,14 @@ static std::vector<shard_plan> plan(const std::string& root, std::vector<std::st
   return plans;
 }
 
-static lade::task<std::string> write_shard(shard_plan what) {
-  lade::io::tar_writer writer(what.path);
-  for (auto& name : what.names) {
-    auto content = co_await lade::io::read_file(what.root + "/" + name);
+static lade::task<std::string> write_shard(shard_plan plan) {
+  lade::io::tar_writer writer(plan.path);
+  for (auto& name : plan.names) {
+    auto content = co_await lade::io::read_file(plan.root + "/" + name);
     writer.add(name, content.bytes());
   }
   writer.finish();
-  co_return what.path + ": " + std::to_string(what.names.size()) + " files, " +
+  co_return plan.path + ": " + std::to_string(plan.names.size()) + " files, " +
       std::to_string(writer.bytes()) + " bytes";
 }
 

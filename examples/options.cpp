@@ -6,13 +6,13 @@
 #include <limits>
 
 template <auto Member>
-static void set_file(options& all, const option& which, std::string_view text) {
-  if (text.empty()) refuse_value(which, text, "the name of a file");
+static void set_file(options& all, const option& chosen, std::string_view text) {
+  if (text.empty()) refuse_value(chosen, text, "the name of a file");
   all.*Member = text;
 }
 
-static void set_reactor(options& all, const option& which, std::string_view text) {
-  if (text != "io_uring" && text != "fallback") refuse_value(which, text, "io_uring or fallback");
+static void set_reactor(options& all, const option& chosen, std::string_view text) {
+  if (text != "io_uring" && text != "fallback") refuse_value(chosen, text, "io_uring or fallback");
   all.reactor = text;
 }
 

@@ -72,19 +72,19 @@ options parse_options(const loader& program, int argc, char** argv);
 // What --help prints.
 std::string help_text(const loader& program);
 
-[[noreturn]] inline void refuse_value(const option& which, std::string_view got,
+[[noreturn]] inline void refuse_value(const option& chosen, std::string_view got,
                                       std::string_view expected) {
-  throw usage_error(fmt::format("{} takes {}, not '{}'", which.name, expected, got));
+  throw usage_error(fmt::format("{} takes {}, not '{}'", chosen.name, expected, got));
 }
 
 // Functions for option::set.
 template <auto Member, auto Least, auto Most>
-void set_number(options& all, const option& which, std::string_view text) {
+void set_number(options& all, const option& chosen, std::string_view text) {
   auto number = all.*Member;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (failure != std::errc() || end != text.data() + text.size() ||
       !(number >= Least && number <= Most))
-    refuse_value(which, text, fmt::format("a number from {} to {}", Least, Most));
+    refuse_value(chosen, text, fmt::format("a number from {} to {}", Least, Most));
   all.*Member = number;
 }
 

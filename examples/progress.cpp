@@ -61,17 +61,17 @@ static std::string clock_time(double seconds) {
 
 // A line of at most `columns` characters. `figures` are left out from the last one on, until the
 // bar has some length.
-static std::string line(const std::string& what, std::vector<std::string> figures, double share,
+static std::string line(const std::string& label, std::vector<std::string> figures, double share,
                         std::size_t columns) {
   constexpr std::size_t shortest_bar = 10;
   auto taken = [&] {
-    auto sum = what.empty() ? 0 : what.size() + 2;
+    auto sum = label.empty() ? 0 : label.size() + 2;
     for (auto& each : figures) sum += each.size() + 2;
     return sum;
   };
   while (!figures.empty() && taken() + shortest_bar > columns) figures.pop_back();
-  if (taken() + shortest_bar > columns) return what.substr(0, columns);
-  auto text = what + (what.empty() ? "" : "  ") + bar(share, columns - taken());
+  if (taken() + shortest_bar > columns) return label.substr(0, columns);
+  auto text = label + (label.empty() ? "" : "  ") + bar(share, columns - taken());
   for (auto& each : figures) text += "  " + each;
   return text;
 }

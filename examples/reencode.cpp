@@ -127,9 +127,9 @@ static lade::task<> reencode(std::string from, std::string to) {
   const int video_out = target.add(pictures.stream());
   target.set_orientation(video_out, video.orientation());
   const int audio_out = audio ? target.add(*audio) : -1;
-  std::vector<int> wanted{video.index()};
-  if (audio) wanted.push_back(audio->index());
-  auto chunks = source.stream(wanted, {.packets = 32});
+  std::vector<int> streams{video.index()};
+  if (audio) streams.push_back(audio->index());
+  auto chunks = source.stream(streams, {.packets = 32});
   while (auto* chunk = co_await chunks.next()) {
     if (chunk->stream().index() == video.index())
       pictures.reencode(*chunk, target, video_out);

@@ -46,20 +46,21 @@ void print_row(std::string_view name, const std::string& text) {
 
 // How fast a stage gives bytes; nothing if there is no such stage.
 static std::string megabytes_of(const lade::run_statistics& run, std::string_view stage,
-                                std::string_view what) {
+                                std::string_view direction) {
   auto found = std::ranges::find(run.stages, stage, &lade::stage_statistics::name);
   if (found == run.stages.end() || found->bytes == 0) return {};
   return fmt::format(", {:.1f} MB/s {}",
-                     static_cast<double>(found->bytes) / 1e6 / seconds_of(run.elapsed), what);
+                     static_cast<double>(found->bytes) / 1e6 / seconds_of(run.elapsed), direction);
 }
 
-report::report(const loader& program, std::string sheet_file, const lade::media::image_options& how)
-    : program_(program), sheet_file_(std::move(sheet_file)), how_(how) {
+report::report(const loader& program, std::string sheet_file,
+               const lade::media::image_options& images)
+    : program_(program), sheet_file_(std::move(sheet_file)), image_options_(images) {
   if (!sheet_file_.empty()) contact_sheet::require_writable(sheet_file_);
 }
 
-void report::note(const lade::sample_batch& batch) {
-  if (batches_ == 0 && !sheet_file_.empty()) sheet_.emplace(batch.tensor(), how_);
+void report::record(const lade::sample_batch& batch) {
+  if (batches_ == 0 && !sheet_file_.empty()) sheet_.emplace(batch.tensor(), image_options_);
   if (batch.size() > largest_) {
     largest_ = batch.size();
     spec_ = batch.tensor().spec();
@@ -91,7 +92,7 @@ void report::print(const lade::run_statistics& run, const lade::table_options& s
     print_row("CPU",
               fmt::format("{:.2f} s per 1,000 {}", cpu_seconds * 1000 / items, program_.many));
   }
-  for (const auto& [what, text] : rows_) print_row(what, text());
+  for (const auto& [direction, text] : rows_) print_row(direction, text());
 }
 
 void report::save_contact_sheet() const {

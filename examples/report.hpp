@@ -21,11 +21,11 @@
 class report {
  public:
   // `sheet_file` is the file for a picture of the first batch, or empty. Throws lade::error if
-  // it could not be written. The pictures are decoded with `how`. `program` must outlive the
+  // it could not be written. The pictures are decoded with `images`. `program` must outlive the
   // report.
-  report(const loader& program, std::string sheet_file, const lade::media::image_options& how);
+  report(const loader& program, std::string sheet_file, const lade::media::image_options& images);
 
-  void note(const lade::sample_batch& batch);
+  void record(const lade::sample_batch& batch);
 
   std::uint64_t items() const noexcept { return items_; }
 
@@ -45,7 +45,7 @@ class report {
   std::uint64_t items_ = 0;
   std::uint64_t batches_ = 0;
   std::string sheet_file_;
-  lade::media::image_options how_;
+  lade::media::image_options image_options_;
   std::optional<contact_sheet> sheet_;
   std::vector<std::pair<std::string, std::function<std::string()>>> rows_;
 };

@@ -148,21 +148,22 @@ class server {
 
   // A failure ends this connection, and nothing else.
   lade::task<> serve(connection client) {
-    std::string why;
+    std::string failure_text;
     try {
       co_await answer_requests(client);
     } catch (const std::exception& failure) {
-      why = failure.what();
+      failure_text = failure.what();
     }
     try {
-      if (!why.empty() && !client.is_amid_answer()) co_await say_goodbye(client, why);
+      if (!failure_text.empty() && !client.is_amid_answer())
+        co_await say_goodbye(client, failure_text);
     } catch (const std::exception&) {  // the client is gone, or too slow
     }
     free_.release();
   }
 
-  lade::task<> say_goodbye(connection& client, std::string why) {
-    co_await send(client, "error " + why);
+  lade::task<> say_goodbye(connection& client, std::string failure_text) {
+    co_await send(client, "error " + failure_text);
     co_await unless_ending(lade::with_timeout(options_.timeout, client.finish()));
   }
 
@@ -183,8 +184,8 @@ class server {
   // Whether a further request begins before the time is over and the server ends.
   lade::task<bool> next_begins(const connection& client) {
     try {
-      auto begun = co_await unless_ending(lade::with_timeout(options_.timeout, client.readable()));
-      co_return begun.has_value();
+      auto ready = co_await unless_ending(lade::with_timeout(options_.timeout, client.readable()));
+      co_return ready.has_value();
     } catch (const lade::error& failure) {
       if (failure.code() != lade::errc::timed_out) throw;
     }
@@ -256,11 +257,11 @@ class server {
   }
 
   // A bad image has an answer of its own, and does not hold up the others.
-  lade::task<> decode_into(request& of, lade::tensor slot) const {
+  lade::task<> decode_into(request& asked, lade::tensor slot) const {
     try {
-      decode_(of.image(), slot);
+      decode_(asked.image(), slot);
     } catch (const std::exception& failure) {
-      of.answer(std::string("error ") + failure.what());
+      asked.answer(std::string("error ") + failure.what());
     }
     co_return;
   }
@@ -280,14 +281,14 @@ static int listen_on(std::uint16_t& port) {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.sin_port = htons(port);
-  auto* where = reinterpret_cast<sockaddr*>(&address);
+  auto* name = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof address;
   int on = 1;
   int unsent_bytes = 64 << 10;  // what the system keeps for a client that takes no answers
   if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unsent_bytes, sizeof unsent_bytes) != 0 ||
-      ::bind(fd, where, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||
-      ::getsockname(fd, where, &size) != 0)
+      ::bind(fd, name, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||
+      ::getsockname(fd, name, &size) != 0)
     lade::raise(errno, "listen on port " + std::to_string(port));
   port = ntohs(address.sin_port);
   return fd;

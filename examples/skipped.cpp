@@ -11,12 +11,12 @@
 #include <fstream>
 
 // "open a.jpg: No such file or directory" without what was done to which file.
-static std::string reason_of(const std::string& what, const std::string& item) {
-  auto named = item.empty() ? what.npos : what.find(item + ": ");
-  return named == what.npos ? what : what.substr(named + item.size() + 2);
+static std::string reason_of(const std::string& message, const std::string& item) {
+  auto named = item.empty() ? message.npos : message.find(item + ": ");
+  return named == message.npos ? message : message.substr(named + item.size() + 2);
 }
 
-void skipped::note_directories(const std::vector<std::string>& errors) {
+void skipped::record_directories(const std::vector<std::string>& errors) {
   std::ofstream log;
   if (!log_.empty() && !errors.empty()) log.open(log_, std::ios::app);
   for (auto& error : errors) {
@@ -29,7 +29,7 @@ void skipped::note_directories(const std::vector<std::string>& errors) {
   if (log.is_open() && !log.flush()) lade::raise(errno, "write " + log_);
 }
 
-void skipped::note(const lade::failure_record& failure) {
+void skipped::record(const lade::failure_record& failure) {
   ++times_;
   if (!items_.insert(failure.item).second) return;
   ++reasons_[reason_of(failure.what, failure.item)];

@@ -20,10 +20,10 @@ class skipped {
       : log_(std::move(log)), one_(std::move(one)), many_(std::move(many)) {}
 
   // Directories that could not be listed, as their errors say. Adds them to the log.
-  void note_directories(const std::vector<std::string>& errors);
+  void record_directories(const std::vector<std::string>& errors);
 
   // An item that could not be used, in one of the epochs. One thread at a time.
-  void note(const lade::failure_record& failure);
+  void record(const lade::failure_record& failure);
 
   // How many there were for each reason, and the last ten names.
   void print() const;

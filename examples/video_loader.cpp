@@ -53,16 +53,17 @@ static loader describe_program() {
 
 static const loader video_loader = describe_program();
 
-static lade::media::clip_options clip_options(const options& wanted) {
+static lade::media::clip_options clip_options(const options& settings) {
   using enum lade::media::clip_position;
   using enum lade::media::image_fit;
-  lade::media::clip_options result{.sampling = {.frames = static_cast<int>(wanted.frames),
-                                                .position = wanted.train ? random : centre,
-                                                .fps = lade::media::rational::nearest(wanted.fps)},
-                                   .width = static_cast<int>(wanted.size),
-                                   .height = static_cast<int>(wanted.size),
-                                   .fit = wanted.train ? random_crop : centre_crop};
-  if (wanted.floats) {
+  lade::media::clip_options result{
+      .sampling = {.frames = static_cast<int>(settings.frames),
+                   .position = settings.train ? random : centre,
+                   .fps = lade::media::rational::nearest(settings.fps)},
+      .width = static_cast<int>(settings.size),
+      .height = static_cast<int>(settings.size),
+      .fit = settings.train ? random_crop : centre_crop};
+  if (settings.floats) {
     result.layout = lade::media::clip_layout::tchw;
     result.type = lade::element_type::f32;
     result.mean = {0.485F, 0.456F, 0.406F};  // of ImageNet, as most models expect
@@ -76,57 +77,58 @@ static lade::media::image_options picture_options(const lade::media::clip_option
   return {.width = clip.width, .height = clip.height, .mean = clip.mean, .stddev = clip.stddev};
 }
 
-static lade::on_error on_bad(const options& wanted) {
-  return wanted.skip_bad ? lade::on_error::skip : lade::on_error::fail;
+static lade::on_error on_bad(const options& settings) {
+  return settings.skip_bad ? lade::on_error::skip : lade::on_error::fail;
 }
 
 // The videos of shards, whose number is not known before they have been read.
 static lade::pipeline<lade::sample> videos_of(const lade::io::shards& shards,
-                                              const options& wanted) {
+                                              const options& settings) {
   constexpr std::string_view formats = "mp4,m4v,mov,mkv,webm,avi,ts,mpg,mpeg,wmv,flv";
-  auto videos = lade::io::from_shards(shards, {.shuffle = wanted.train,
-                                               .seed = wanted.seed,
+  auto videos = lade::io::from_shards(shards, {.shuffle = settings.train,
+                                               .seed = settings.seed,
                                                .concurrency = 2,
-                                               .buffer = wanted.read_ahead,
-                                               .on_error = on_bad(wanted),
+                                               .buffer = settings.read_ahead,
+                                               .on_error = on_bad(settings),
                                                .read = {.fields = formats, .data = formats}});
-  if (wanted.train) videos = videos | lade::shuffle({.seed = wanted.seed, .window = 64});
-  return videos | lade::repeat(wanted.epochs);
+  if (settings.train) videos = videos | lade::shuffle({.seed = settings.seed, .window = 64});
+  return videos | lade::repeat(settings.epochs);
 }
 
 static lade::pipeline<lade::sample> videos_of(const std::vector<lade::sample>& files,
-                                              const options& wanted) {
+                                              const options& settings) {
   auto order = lade::from(files);
-  if (wanted.train) order = order | lade::shuffle({.seed = wanted.seed});
-  return order | lade::repeat(wanted.epochs) |
-         lade::map(lade::io::read, {.concurrency = wanted.read_ahead, .on_error = on_bad(wanted)});
+  if (settings.train) order = order | lade::shuffle({.seed = settings.seed});
+  return order | lade::repeat(settings.epochs) |
+         lade::map(lade::io::read,
+                   {.concurrency = settings.read_ahead, .on_error = on_bad(settings)});
 }
 
 // `files`: how many there are; 0 if unknown.
-static void load(const options& wanted, const lade::pipeline<lade::sample>& videos,
-                 const std::string& what, std::size_t files, skipped& without) {
-  const auto clip = clip_options(wanted);
-  report result(video_loader, wanted.contact_sheet, picture_options(clip));
-  lade::runtime runtime(runtime_options(wanted));
-  print_heading(wanted, what, runtime);
+static void load(const options& settings, const lade::pipeline<lade::sample>& videos,
+                 const std::string& heading, std::size_t files, skipped& without) {
+  const auto clip = clip_options(settings);
+  report result(video_loader, settings.contact_sheet, picture_options(clip));
+  lade::runtime runtime(runtime_options(settings));
+  print_heading(settings, heading, runtime);
   const auto batches =
-      wanted.device >= 0
-          ? clips_by_gpu(videos, clip, wanted, result)
+      settings.device >= 0
+          ? clips_by_gpu(videos, clip, settings, result)
           : videos | lade::batch_into(lade::media::decode_clip(clip),
-                                      {.size = wanted.batch, .on_error = on_bad(wanted)});
-  run_loader(video_loader, wanted, runtime, batches, files, result, without);
+                                      {.size = settings.batch, .on_error = on_bad(settings)});
+  run_loader(video_loader, settings, runtime, batches, files, result, without);
 }
 
-static void load(const options& wanted) {
-  skipped without(wanted.failure_log, "video", "videos");
-  if (wanted.source.ends_with(".tar")) {
-    const lade::io::shards shards(wanted.source);
-    load(wanted, videos_of(shards, wanted), count_of(shards.names().size(), "shard", "shards"), 0,
-         without);
+static void load(const options& settings) {
+  skipped without(settings.failure_log, "video", "videos");
+  if (settings.source.ends_with(".tar")) {
+    const lade::io::shards shards(settings.source);
+    load(settings, videos_of(shards, settings), count_of(shards.names().size(), "shard", "shards"),
+         0, without);
   } else {
-    const auto files = find_files(video_loader, wanted,
+    const auto files = find_files(video_loader, settings,
                                   "**/*.{mp4,m4v,mov,mkv,webm,avi,ts,mpg,mpeg,wmv,flv}", without);
-    load(wanted, videos_of(files, wanted), describe_files(video_loader, files), files.size(),
+    load(settings, videos_of(files, settings), describe_files(video_loader, files), files.size(),
          without);
   }
 }

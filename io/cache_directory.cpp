@@ -49,13 +49,13 @@ static bool make_inner_directory(const std::string& path) {
 
 bool cache_directory::lock_byte(std::uint64_t byte, int type, bool waits) const noexcept {
   if (lock_ < 0) return true;
-  struct flock what{};
-  what.l_type = static_cast<short>(type);
-  what.l_whence = SEEK_SET;
-  what.l_start = static_cast<off_t>(byte);
-  what.l_len = 1;
+  struct flock range{};
+  range.l_type = static_cast<short>(type);
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(byte);
+  range.l_len = 1;
   int result = 0;
-  do result = fcntl(lock_, waits ? F_OFD_SETLKW : F_OFD_SETLK, &what);
+  do result = fcntl(lock_, waits ? F_OFD_SETLKW : F_OFD_SETLK, &range);
   while (result != 0 && errno == EINTR && waits);
   return result == 0 || (errno != EAGAIN && errno != EACCES);  // where there are no locks
 }
@@ -204,7 +204,7 @@ cache_directory::outcome cache_directory::publish(const block_label& label,
     return fail(reason);
   }
   use_->release(replaced);
-  use_->note_use(label.key);
+  use_->record_use(label.key);
   return outcome::published;
 }
 

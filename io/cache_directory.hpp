@@ -1,5 +1,5 @@
-// The directory of a disk cache, which several processes share. Its functions block unless they say
-// otherwise, and throw only where they say so: what a cache cannot do, it does without.
+// The directory of a disk cache, which several processes share. Its functions may block, and do not
+// throw, except where stated: a cache goes on without a file that it cannot read or write.
 
 #pragma once
 
@@ -21,17 +21,17 @@ namespace lade::detail {
 
 // Layout, for the user alone (mode 0700 and 0600):
 //
-//   lock       byte 0 is locked by who uses the directory, byte 1 by who evicts, the others by who
-//              fetches a block; the kernel ends a lock with its process, however that ends
+//   lock       advisory locks, which the kernel releases when a process ends. Byte 0: users of the
+//              directory. Byte 1: the process that evicts. Other bytes: a fetch of a block.
 //   use        see cache_use
-//   new/       files that are being written; those of processes that were killed are removed
+//   new/       files being written; those of killed processes are removed
 //   0/ - f/    the blocks, by the first digit of their keys
 //
 // Any thread.
 class cache_directory {
  public:
-  // Makes the directory if need be. Throws error for one that cannot be made or read or belongs to
-  // another user.
+  // Creates the directory if it does not exist. Throws error if it cannot be created or read, or
+  // belongs to another user.
   cache_directory(std::string path, std::uint64_t limit_bytes);
   cache_directory(const cache_directory&) = delete;
   ~cache_directory();
@@ -39,8 +39,8 @@ class cache_directory {
   const std::string& path() const noexcept { return path_; }
   std::string path_of(const block_key& key) const;
 
-  // The same as a name in an open directory (O_PATH), so that a hit looks up nothing but that name;
-  // -1 if there is no directory.
+  // The open directory (O_PATH) of a block's file, so that a hit resolves a single name; -1 if
+  // there is none.
   int directory_of(const block_key& key) const noexcept { return inner_[key.high >> 60]; }
   static std::string name_of(const block_key& key);
 
@@ -48,34 +48,33 @@ class cache_directory {
   const cache_use& use() const noexcept { return *use_; }
   std::uint64_t limit_bytes() const noexcept { return limit_bytes_; }
 
-  // Whether this process may fetch a block, which no other then does until unlock(). Without locks,
-  // always. Do not wait.
+  // Locks a block: no other process fetches it until unlock(). Always succeeds if the file `lock`
+  // cannot be opened. Neither function blocks.
   bool try_lock(const block_key& key) noexcept;
   void unlock(const block_key& key) noexcept;
 
   enum class outcome : std::uint8_t { published, full, failed };
 
-  // Writes the file of a block and gives it its name.
+  // Writes the file of a block, then renames it to its name.
   outcome publish(const block_label& label, std::span<const std::byte> content);
 
   void remove(const block_key& key);
 
-  // Removes files that were not used in the epoch that has ended, nor in this one, the oldest
-  // first, as many as it takes to have room for what was refused; in `past_epochs`, not used for so
-  // many epochs. Returns how many were removed. One process does it for all.
+  // Removes files that were not used in this epoch nor in the last `past_epochs`, the oldest first,
+  // until the refused bytes would fit. Returns how many were removed. One process at a time evicts,
+  // for all.
   std::uint64_t evict(unsigned past_epochs = 1);
 
-  // Whether a block may have room that is not there: false once a block has been refused that would
-  // still not fit. Does not wait.
+  // Whether another block may fit: false once a refused block would still not fit. Does not block.
   bool has_room() const noexcept;
 
-  // Notes that a block is read without being kept, for lack of room.
+  // Records that a block was not cached for lack of capacity.
   void refuse(std::uint64_t bytes) noexcept;
 
-  // Whether writing is worth a try: not for some seconds after it has failed. Does not wait.
+  // Whether to try writing: false for some seconds after a failure. Does not block.
   bool may_write() const noexcept;
 
-  // Why the last block could not be written; empty if all could.
+  // The error of the last block that could not be written; empty if there was none.
   std::string failure() const;
 
  private:
@@ -92,11 +91,11 @@ class cache_directory {
 
   std::string path_;
   std::uint64_t limit_bytes_;
-  int lock_ = -1;  // no locks if it cannot be opened
+  int lock_ = -1;  // the file `lock`; -1 if it cannot be opened
   std::array<int, 16> inner_;
   std::optional<cache_use> use_;
   std::atomic<std::chrono::steady_clock::rep> failed_at_ = 0;
-  std::atomic<std::uint64_t> least_refused_ = 0;  // of the blocks refused in this epoch; 0: none
+  std::atomic<std::uint64_t> least_refused_ = 0;  // smallest block refused in this epoch; 0: none
   mutable std::mutex mutex_;
   std::string failure_;  // guarded by mutex_
 };

@@ -14,18 +14,18 @@ static std::string bytes_text(std::uint64_t bytes) {
                        : fmt::format("{:.1f} MB", value / mega);
 }
 
-static std::string others_text(std::uint64_t count, std::string_view what) {
-  return count == 0 ? "" : fmt::format(", {} {}", count, what);
+static std::string counter_text(std::uint64_t count, std::string_view name) {
+  return count == 0 ? "" : fmt::format(", {} {}", count, name);
 }
 
 std::string to_string(const cache_statistics& of) {
   auto text = fmt::format("{} hits ({}), {} misses ({} fetched), {} of {} used", of.hits,
                           bytes_text(of.hit_bytes), of.misses, bytes_text(of.fetched_bytes),
                           bytes_text(of.used_bytes), bytes_text(of.limit_bytes));
-  return text + others_text(of.waits, "waited for others") +
-         others_text(of.refused, "had no room") + others_text(of.uncached, "not cached") +
-         others_text(of.failures, "not written") + others_text(of.damaged, "damaged") +
-         others_text(of.evicted, "evicted");
+  return text + counter_text(of.waits, "waited for others") +
+         counter_text(of.refused, "had no room") + counter_text(of.uncached, "not cached") +
+         counter_text(of.failures, "not written") + counter_text(of.damaged, "damaged") +
+         counter_text(of.evicted, "evicted");
 }
 
 void add(metrics& into, const cache_statistics& of, const metric_labels& labels) {

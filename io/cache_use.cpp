@@ -66,7 +66,7 @@ std::atomic<std::uint8_t>& cache_use::byte_of(const block_key& key) const noexce
 }
 
 // Written only if that changes something: the page is then not to be written to the disk.
-void cache_use::note_use(const block_key& key) noexcept {
+void cache_use::record_use(const block_key& key) noexcept {
   auto& byte = byte_of(key);
   auto now = stamp_of(header().sequence.load(std::memory_order_relaxed));
   if (byte.load(std::memory_order_relaxed) != now) byte.store(now, std::memory_order_relaxed);

@@ -1,4 +1,4 @@
-// What the processes that share a disk cache know together: how full it is, and what is used.
+// Shared state of the processes that use a disk cache: its size, and which blocks are used.
 
 #pragma once
 
@@ -11,18 +11,21 @@
 
 namespace lade::detail {
 
-// A file that is mapped by all processes: a header, and a table with a byte for each hash of a
-// block, which says in which epoch blocks with that hash were last used. So a hit costs no system
-// call, a process that is killed loses nothing, and no process waits for another. Blocks that share
-// a byte are taken for used: they stay longer than they would have to.
+// A file mapped by all processes: a header, and a table with one byte per hash of a block, which is
+// the epoch of the last use of a block with that hash. So
+//   - a hit makes no system call
+//   - a killed process loses no record
+//   - no process waits for another
+// If one of two blocks with the same hash is used, the other one counts as used, too, and is
+// evicted later than it could be.
 //
-// Where the file cannot be made (no space, no permission), each process has such memory by itself.
+// If the file cannot be created (no space, no permission), each process uses private memory.
 //
-// Epochs are numbered by a count of their own, since those of runs begin anew with each program.
+// Epochs have their own numbers, since those of runs restart with each program.
 class cache_use {
  public:
-  // `is_alone`: no other process has the file open; it is then made anew unless it is whole. Never
-  // throws for reasons of the file system.
+  // `is_alone`: no other process has the file open; then an invalid file is replaced. Errors of the
+  // file system are not thrown.
   cache_use(const std::string& path, bool is_alone);
   cache_use(const cache_use&) = delete;
   ~cache_use();
@@ -32,32 +35,30 @@ class cache_use {
   // Reserves bytes below the limit. Returns whether they fit.
   bool reserve(std::uint64_t bytes, std::uint64_t limit) noexcept;
 
-  // No more than are reserved: what was never counted, as a file that somebody else has put there,
-  // takes nothing off.
+  // Releases reserved bytes, but no more than are reserved: files that another program has put into
+  // the directory were never counted.
   void release(std::uint64_t bytes) noexcept;
   std::uint64_t used_bytes() const noexcept { return header().used_bytes.load(); }
 
-  // What is on the disk has been counted, while nobody writes to it.
+  // Sets the size of the cache. `counted`: the bytes on the disk, counted while no process writes.
   void set_used_bytes(std::uint64_t counted) noexcept { header().used_bytes.store(counted); }
 
-  // Bytes that had no room in this epoch.
+  // Records bytes that did not fit in this epoch.
   void refuse(std::uint64_t bytes) noexcept { header().refused_bytes.fetch_add(bytes); }
   std::uint64_t take_refused() noexcept { return header().refused_bytes.exchange(0); }
 
-  void note_use(const block_key& key) noexcept;
+  void record_use(const block_key& key) noexcept;
 
-  // In how many epochs, this one included, the block has not been used: 0 if it has been in this
-  // one, 254 at most.
+  // Epochs since the block was last used: 0 if it was used in this one, at most 254.
   unsigned age(const block_key& key) const noexcept;
 
-  // Begins the epoch of a run if it is later than all that other processes have begun. Returns
-  // whether it was.
+  // Starts the epoch of a run if no process has started it or a later one. Returns whether it did.
   bool begin_epoch(std::uint64_t of_run) noexcept;
 
-  // Begins another one, of whatever runs.
+  // Starts another epoch, independent of runs.
   void begin_next_epoch() noexcept { header().sequence.fetch_add(1); }
 
-  // The processes of another program may begin with an earlier one.
+  // Resets the epoch of runs: another program may start with an earlier one.
   void forget_runs() noexcept { header().run_epoch.store(0); }
 
  private:

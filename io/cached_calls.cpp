@@ -21,26 +21,27 @@ namespace lade::detail {
 // Copied between two looks at whether to stop: a fraction of a millisecond.
 static constexpr std::size_t most_copied_bytes = std::size_t{1} << 20;
 
-static bool may_call(const context& here) noexcept {
-  return here.runtime && !here.stop.stop_requested() && !on_reactor_thread();
+static bool may_call(const context& current) noexcept {
+  return current.runtime && !current.stop.stop_requested() && !on_reactor_thread();
 }
 
 // A trace that has no memory for a line goes on without it.
-static void record_call(const context& here, const char* what, const std::string& path,
-                        std::chrono::steady_clock::time_point begun, std::int64_t result) noexcept {
-  if (!here.trace) return;
+static void record_call(const context& current, const char* operation, const std::string& path,
+                        std::chrono::steady_clock::time_point start, std::int64_t result) noexcept {
+  if (!current.trace) return;
   try {
-    here.trace->add_io(what, path, begun, std::chrono::steady_clock::now(), result);
+    current.trace->add_io(operation, path, start, std::chrono::steady_clock::now(), result);
   } catch (const std::exception&) {}
 }
 
 // A descriptor that only names a file, and has not opened it (O_PATH): of a path that is in memory.
 static int find_cached(int directory, const std::string& path) noexcept {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  if (directory != AT_FDCWD) how.flags |= O_NOFOLLOW;  // one of our own
-  how.resolve = RESOLVE_CACHED;
-  return static_cast<int>(syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how));
+  open_how arguments{};
+  arguments.flags = O_PATH | O_CLOEXEC;
+  if (directory != AT_FDCWD) arguments.flags |= O_NOFOLLOW;  // one of our own
+  arguments.resolve = RESOLVE_CACHED;
+  return static_cast<int>(
+      syscall(SYS_openat2, directory, path.c_str(), &arguments, sizeof arguments));
 }
 
 static bool is_regular_on_disk(int fd) noexcept {
@@ -60,28 +61,28 @@ static int open_named(int fd) noexcept {
 }
 
 // Weak, as what follows: a test may put functions of its own in their place.
-[[gnu::weak]] int open_cached(const context& here, int directory,
+[[gnu::weak]] int open_cached(const context& current, int directory,
                               const std::string& path) noexcept {
-  if (!may_call(here)) return -1;
-  auto begun =
-      here.trace ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  if (!may_call(current)) return -1;
+  auto start =
+      current.trace ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   int named = find_cached(directory, path);
   if (named < 0) return -1;
   int opened = is_regular_on_disk(named) ? open_named(named) : -1;
   close(named);
-  if (opened >= 0) record_call(here, "open", path, begun, opened);
+  if (opened >= 0) record_call(current, "open", path, start, opened);
   return opened;
 }
 
-[[gnu::weak]] std::size_t read_cached(const context& here, int fd, std::span<std::byte> into,
+[[gnu::weak]] std::size_t read_cached(const context& current, int fd, std::span<std::byte> into,
                                       std::uint64_t offset, const std::string& path) noexcept {
-  if (!may_call(here)) return 0;
-  auto begun =
-      here.trace ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  if (!may_call(current)) return 0;
+  auto start =
+      current.trace ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   iovec piece{into.data(), std::min(into.size(), most_copied_bytes)};
   auto copied = preadv2(fd, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT);
   if (copied <= 0) return 0;
-  record_call(here, "read", path, begun, copied);
+  record_call(current, "read", path, start, copied);
   return static_cast<std::size_t>(copied);
 }
 

@@ -20,12 +20,12 @@ namespace lade::detail {
 // device: there the kernel opens it by itself, while FUSE asks another process and NFS another
 // machine. (FUSE over a block device, fuseblk, cannot be told from a disk: it is waited for.) -1
 // for all others, and wherever a file cannot be opened at once.
-int open_cached(const context& here, int directory, const std::string& path) noexcept;
+int open_cached(const context& current, int directory, const std::string& path) noexcept;
 
 // Copies the beginning of a range of a file, up to where the page cache lacks some (preadv2(2) with
 // RWF_NOWAIT). Returns how many bytes; 0 if there are none, or the file system cannot tell. `path`:
 // what a trace calls it.
-std::size_t read_cached(const context& here, int fd, std::span<std::byte> into,
+std::size_t read_cached(const context& current, int fd, std::span<std::byte> into,
                         std::uint64_t offset, const std::string& path) noexcept;
 
 }  // namespace lade::detail

@@ -14,8 +14,10 @@ namespace lade::io {
 // each other. A file that is evicted meanwhile stays readable.
 class cached_reader final : public byte_reader {
  public:
-  cached_reader(std::shared_ptr<disk_cache::state> cache, cached_entity of)
-      : cache_(std::move(cache)), entity_(std::move(of)), name_(without_secrets(entity_.url())) {}
+  cached_reader(std::shared_ptr<disk_cache::state> cache, cached_entity entity)
+      : cache_(std::move(cache)),
+        entity_(std::move(entity)),
+        name_(without_secrets(entity_.url())) {}
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return entity_.bytes(); }
@@ -45,8 +47,8 @@ class cached_reader final : public byte_reader {
 };
 
 std::shared_ptr<const byte_reader> make_cached_reader(std::shared_ptr<disk_cache::state> cache,
-                                                      cached_entity of) {
-  return std::make_shared<const cached_reader>(std::move(cache), std::move(of));
+                                                      cached_entity entity) {
+  return std::make_shared<const cached_reader>(std::move(cache), std::move(entity));
 }
 
 cached_reader::shared_file cached_reader::file_of(std::uint64_t number) const {
@@ -81,7 +83,7 @@ task<> cached_reader::read_in_block(std::uint64_t number, std::span<std::byte> i
   if (from) {
     auto got = co_await from->read_at(into, offset);
     if (got == into.size()) {
-      cache_->directory.use().note_use(cache_->key_of(entity_.url(), number));
+      cache_->directory.use().record_use(cache_->key_of(entity_.url(), number));
       ++cache_->hits;
       cache_->hit_bytes += got;
       co_return;

@@ -22,9 +22,9 @@ inline std::uint64_t counted_epoch(std::uint64_t of_run) noexcept {
 
 // The store of a cache, unless it is null: then error(invalid_argument).
 inline std::shared_ptr<const io::store> require_store(std::string_view doing,
-                                                      std::shared_ptr<const io::store> of) {
-  if (!of) throw error(errc::invalid_argument, doing, "no store is given");
-  return of;
+                                                      std::shared_ptr<const io::store> upstream) {
+  if (!upstream) throw error(errc::invalid_argument, doing, "no store is given");
+  return upstream;
 }
 
 }  // namespace lade::detail

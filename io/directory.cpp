@@ -81,7 +81,9 @@ static std::string path_below(const std::string& root, const std::string& relati
 // slash at their end, which makes it the order of the whole paths.
 class files::walk {
  public:
-  explicit walk(const files& what) : what_(what) { enter("", what_.pattern_.start()); }
+  explicit walk(const files& wanted_files) : what_(wanted_files) {
+    enter("", what_.pattern_.start());
+  }
 
   // The path of the next file, relative to the root.
   std::optional<std::string> next() {
@@ -105,16 +107,16 @@ class files::walk {
 
   std::optional<std::string> step() {
     while (!levels_.empty()) {
-      auto& here = levels_.back();
-      if (here.next == here.names.size()) {
+      auto& deepest = levels_.back();
+      if (deepest.next == deepest.names.size()) {
         levels_.pop_back();
         continue;
       }
-      auto& name = here.names[here.next++];
-      auto path = here.path + name;
+      auto& name = deepest.names[deepest.next++];
+      auto path = deepest.path + name;
       if (!name.ends_with('/')) return path;
       name.pop_back();
-      enter(path, what_.pattern_.enter(here.at, name));
+      enter(path, what_.pattern_.enter(deepest.at, name));
     }
     return std::nullopt;
   }
@@ -243,8 +245,8 @@ static void add_class(std::vector<std::string>& classes, std::string_view path) 
 // all objects, which are sorted at the end.
 async_generator<sample> files::list_objects(files what, std::vector<std::string>* classes) {
   auto prefix = path_below(what.root_, "");
-  auto where = find_store(what.root_);
-  auto objects = where->list(prefix);
+  auto listed = find_store(what.root_);
+  auto objects = listed->list(prefix);
   bool found_some = false;
   while (auto* object = co_await objects.next()) {
     if (!object->name.starts_with(prefix)) continue;

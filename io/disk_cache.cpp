@@ -62,7 +62,7 @@ bool disk_cache::state::is_verified(const detail::block_key& block,
          verified_mark(block, crc);
 }
 
-void disk_cache::state::note_verified(const detail::block_key& block, std::uint32_t crc) noexcept {
+void disk_cache::state::mark_verified(const detail::block_key& block, std::uint32_t crc) noexcept {
   verified[block.low % verified.size()].store(verified_mark(block, crc), std::memory_order_relaxed);
 }
 
@@ -98,33 +98,33 @@ void disk_cache::begin_epoch() const {
   if (state_->directory.use().begin_epoch(epoch)) evict_blocks(state_.get());
 }
 
-// The first who sees an epoch evicts what the last one did not use, and the others wait for it.
-static task<> begin_epoch_of_run(disk_cache::state& cache, const context& here) {
+// The first caller in an epoch evicts the blocks that the last epoch did not use; the others wait.
+static task<> begin_epoch_of_run(disk_cache::state& cache, const context& current) {
   constexpr detail::block_key no_block;
-  while (!cache.has_begun(here.epoch)) {
+  while (!cache.has_begun(current.epoch)) {
     auto [flight, leads] = cache.flights.join(no_block);
     if (!leads) {
       co_await flight->ended;
       continue;
     }
-    block_flights::lead lead(cache.flights, no_block, flight, here);
-    if (cache.has_begun(here.epoch)) co_return;
-    if (cache.directory.use().begin_epoch(here.epoch))
-      co_await here.runtime->pool().run(evict_blocks, &cache);
-    cache.next_epoch = detail::counted_epoch(here.epoch) + 1;
+    block_flights::lead lead(cache.flights, no_block, flight, current);
+    if (cache.has_begun(current.epoch)) co_return;
+    if (cache.directory.use().begin_epoch(current.epoch))
+      co_await current.runtime->pool().run(evict_blocks, &cache);
+    cache.next_epoch = detail::counted_epoch(current.epoch) + 1;
   }
 }
 
-// Before the first key is made.
-static task<> ask_identity(disk_cache::state& cache) {
+// Must be called before the first key is made.
+static task<> query_identity(disk_cache::state& cache) {
   auto identity = co_await cache.of->identity();
   cache.set_store(identity);
 }
 
-// Asks the store whether an object is still the one that is cached, and forgets that if not.
-static task<> ask_once(disk_cache::state& cache, const std::string& url) {
+// Asks the store whether the cached object is still current, and drops it from the cache if not.
+static task<> query_once(disk_cache::state& cache, const std::string& url) {
   auto key = cache.key_of(url, 0);
-  if (cache.is_in(cache.asked, key)) co_return;
+  if (cache.is_in(cache.requested, key)) co_return;
   auto now = co_await cache.of->read_part(url, 0, 1, "");
   auto cached = co_await open_block(cache, key);
   bool is_same = cached && !now.etag().empty() && cached->etag == now.etag() &&
@@ -133,22 +133,22 @@ static task<> ask_once(disk_cache::state& cache, const std::string& url) {
     const cached_entity before(url, cached->label.object_bytes, cached->etag);
     co_await forget_entity(cache, before);
   }
-  cache.add_to(cache.asked, key);
+  cache.add_to(cache.requested, key);
 }
 
-// The first block of an object, which says what the object is; nothing if the object is to be read
-// from the store.
+// Returns the first block of an object, which identifies its version. Empty if the object must be
+// read from the store.
 static task<std::optional<object_part>> first_block(disk_cache::state& cache,
                                                     const std::string& url) {
-  if (!cache.knows_store()) co_await ask_identity(cache);
-  auto& here = co_await this_context_reference();
-  if (!cache.has_begun(here.epoch)) co_await begin_epoch_of_run(cache, here);
+  if (!cache.knows_store()) co_await query_identity(cache);
+  auto& current = co_await this_context_reference();
+  if (!cache.has_begun(current.epoch)) co_await begin_epoch_of_run(cache, current);
   auto key = cache.key_of(url, 0);
   if (cache.is_in(cache.uncacheable, key)) {
     ++cache.uncached;
     co_return std::nullopt;
   }
-  if (cache.freshness == freshness::once_per_process) co_await ask_once(cache, url);
+  if (cache.freshness == freshness::once_per_process) co_await query_once(cache, url);
   auto first = co_await obtain_block(cache, url, 0, nullptr);
   if (!first) ++cache.refused;
   bool is_cached = first && (first->is_whole() || !first->etag().empty());
@@ -173,9 +173,9 @@ static task<buffer> read_through(disk_cache::state& cache, std::string url) {
 
 static task<buffer> read_cached(std::shared_ptr<disk_cache::state> cache, std::string url) {
   constexpr auto most_bytes = std::uint64_t{16} << 30;
-  auto& here = co_await this_context_reference();
-  if (!cache->knows_store()) co_await ask_identity(*cache);
-  if (cache->has_begun(here.epoch) && cache->freshness == freshness::immutable) {
+  auto& current = co_await this_context_reference();
+  if (!cache->knows_store()) co_await query_identity(*cache);
+  if (cache->has_begun(current.epoch) && cache->freshness == freshness::immutable) {
     auto found = co_await find_file(*cache, cache->key_of(url, 0), 0);
     bool is_whole = found.label && found.label->content_bytes == found.label->object_bytes;
     if (is_whole) co_return count_hit(*cache, found);
@@ -200,7 +200,7 @@ task<buffer> disk_cache::read(std::string url) const { return read_cached(state_
 
 static task<std::shared_ptr<const byte_reader>> open_cached(
     std::shared_ptr<disk_cache::state> cache, std::string url, bool may_be_absent) {
-  if (!cache->knows_store()) co_await ask_identity(*cache);
+  if (!cache->knows_store()) co_await query_identity(*cache);
   if (may_be_absent) {
     auto cached = co_await open_block(*cache, cache->key_of(url, 0));
     if (!cached) {
@@ -238,7 +238,7 @@ task<object_part> disk_cache::read_part(std::string url, std::uint64_t offset, s
   return read_cached_part(state_, std::move(url), offset, bytes, std::move(etag));
 }
 
-// Takes a chunk off the beginning of a buffer.
+// Removes a chunk from the front of a buffer, and returns it.
 static buffer take_chunk(buffer& rest, std::size_t most) {
   auto chunk = rest.slice(0, std::min(most, rest.size()));
   rest = rest.slice(chunk.size(), rest.size() - chunk.size());
@@ -296,16 +296,16 @@ static bool is_same_directory(const std::string& one, std::string_view other) {
 
 std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
                                                    const disk_cache_options& options) {
-  auto of = find_store(prefix);
-  if (!of)
+  auto upstream = find_store(prefix);
+  if (!upstream)
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
-  // Two caches of one directory would wait for each other's locks.
-  if (auto* other = dynamic_cast<const disk_cache*>(of.get());
+  // Two caches with the same directory would deadlock on each other's locks.
+  if (auto* other = dynamic_cast<const disk_cache*>(upstream.get());
       other && is_same_directory(other->directory(), options.directory))
     throw error(
         errc::invalid_argument, "mount a cache at " + without_secrets(prefix),
-        "what is mounted there is a cache in " + std::string(options.directory) + " already");
-  auto cache = std::make_shared<const disk_cache>(std::move(of), options);
+        "the mounted store is already a cache in " + std::string(options.directory) + " already");
+  auto cache = std::make_shared<const disk_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;
 }

@@ -27,19 +27,19 @@ static void remove_block(cache_directory* from, block_key key) { from->remove(ke
 
 static task<> remove_damaged(disk_cache::state& cache, block_key key) {
   ++cache.damaged;
-  auto& here = co_await this_context_reference();
-  co_await here.runtime->pool().run(remove_block, &cache.directory, key);
+  auto& current = co_await this_context_reference();
+  co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
-// Whether a file could not be opened because of what it is, rather than for a passing reason, such
-// as descriptors that are used up: it may be a block that other processes read.
+// Whether a file can never be opened as a block. After a transient error, such as too many open
+// files, it must not be removed: other processes may read it.
 static bool is_no_file(const error& failure) noexcept {
   return failure.code() == errc::failed ||
          failure.code() == std::errc::too_many_symbolic_link_levels ||
          failure.code() == std::errc::no_such_device_or_address;
 }
 
-// The path of hits: the fewer coroutines and copies, the better.
+// The hot path of cache hits: it avoids coroutines and copies.
 task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64_t number) {
   auto name = cache.directory.name_of(key);
   auto directory = cache.directory.directory_of(key);
@@ -61,7 +61,7 @@ task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64
       label->content_bytes == std::min(cache.block_bytes, label->object_bytes - label->offset);
   if (is_block && (cache.verify_every_read || !cache.is_verified(key, label->content_crc))) {
     is_block = detail::has_content_of(*label, found.file.bytes());
-    if (is_block) cache.note_verified(key, label->content_crc);
+    if (is_block) cache.mark_verified(key, label->content_crc);
   }
   if (!is_block) {
     label.reset();
@@ -71,18 +71,20 @@ task<found_block> find_file(disk_cache::state& cache, block_key key, std::uint64
 }
 
 buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept {
-  cache.directory.use().note_use(found.label->key);
+  cache.directory.use().record_use(found.label->key);
   cache.hits.fetch_add(1, std::memory_order_relaxed);
   cache.hit_bytes.fetch_add(found.label->content_bytes, std::memory_order_relaxed);
   return found.file.slice(0, static_cast<std::size_t>(found.label->content_bytes));
 }
 
-// A block that is on the disk, and belongs to the entity if one is given.
+// Returns the block on the disk if it belongs to `entity`; null accepts any.
 static task<std::optional<object_part>> find_block(disk_cache::state& cache, block_key key,
-                                                   std::uint64_t number, const cached_entity* of) {
+                                                   std::uint64_t number,
+                                                   const cached_entity* entity) {
   auto found = co_await find_file(cache, key, number);
   auto& label = found.label;
-  bool is_it = label && (!of || (label->etag == of->etag() && label->object_bytes == of->bytes()));
+  bool is_it = label && (!entity ||
+                         (label->etag == entity->etag() && label->object_bytes == entity->bytes()));
   if (!is_it) co_return std::nullopt;
   co_return object_part(count_hit(cache, found), label->object_bytes, std::string(label->etag));
 }
@@ -108,16 +110,16 @@ task<std::optional<labelled_file>> open_block(disk_cache::state& cache, block_ke
   co_return labelled_file(std::make_shared<const file>(std::move(*opened)), *label);
 }
 
-// Waits until no other process fetches the block. One that does not get on is not waited for for
-// ever: it may be stopped by a debugger.
+// Waits until no other process fetches the block, for a limited time: the other process may be
+// stopped in a debugger.
 static task<> lock_block(disk_cache::state& cache, block_key key) {
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(20);
   constexpr std::chrono::nanoseconds longest_wait = std::chrono::minutes(1);
-  auto begun = std::chrono::steady_clock::now();
+  auto start = std::chrono::steady_clock::now();
   std::chrono::nanoseconds pause = std::chrono::microseconds(200);
   bool waits = false;
   while (!cache.directory.try_lock(key) &&
-         std::chrono::steady_clock::now() - begun < longest_wait) {
+         std::chrono::steady_clock::now() - start < longest_wait) {
     if (!std::exchange(waits, true)) ++cache.waits;
     co_await sleep(pause);
     pause = std::min(2 * pause, longest_pause);
@@ -125,7 +127,8 @@ static task<> lock_block(disk_cache::state& cache, block_key key) {
 }
 
 struct block_lock {
-  block_lock(cache_directory& of, block_key held) noexcept : directory(of), key(held) {}
+  block_lock(cache_directory& locked_directory, block_key held) noexcept
+      : directory(locked_directory), key(held) {}
   block_lock(const block_lock&) = delete;
   ~block_lock() { directory.unlock(key); }
 
@@ -133,7 +136,7 @@ struct block_lock {
   block_key key;
 };
 
-// Whoever leads the flight of the first block, or has it locked, may be about to replace it.
+// Needs the flight and the lock of the first block: their owner may be replacing it.
 task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
   auto key = cache.key_of(entity.url(), 0);
   auto [flight, leads] = cache.flights.join(key);
@@ -142,17 +145,17 @@ task<> forget_entity(disk_cache::state& cache, const cached_entity& entity) {
     if (!has_ended) co_return;
     std::tie(flight, leads) = cache.flights.join(key);
   }
-  auto& here = co_await this_context_reference();
-  block_flights::lead only(cache.flights, key, flight, here);
+  auto& current = co_await this_context_reference();
+  block_flights::lead only(cache.flights, key, flight, current);
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
   auto cached = co_await open_block(cache, key);
   bool is_it =
       cached && cached->etag == entity.etag() && cached->label.object_bytes == entity.bytes();
-  if (is_it) co_await here.runtime->pool().run(remove_block, &cache.directory, key);
+  if (is_it) co_await current.runtime->pool().run(remove_block, &cache.directory, key);
 }
 
-// A store that gives another part than it is asked for would spoil what is cached.
+// Checks that the store returned the requested part: caching another one would corrupt the cache.
 static void require_part(const std::string& url, const object_part& got, std::uint64_t offset,
                          std::size_t bytes) {
   auto rest = got.object_bytes() - std::min(offset, got.object_bytes());
@@ -164,7 +167,7 @@ static void require_part(const std::string& url, const object_part& got, std::ui
                           expected, offset));
 }
 
-// The part; nothing if the object is not that entity any more.
+// Reads the part. Empty if the object is not that version any more.
 static task<std::optional<object_part>> part_of_entity(disk_cache::state& cache,
                                                        const cached_entity& entity,
                                                        std::uint64_t offset, std::size_t bytes) {
@@ -180,15 +183,15 @@ static task<std::optional<object_part>> part_of_entity(disk_cache::state& cache,
 }
 
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
-                             std::size_t bytes, const cached_entity* of) {
+                             std::size_t bytes, const cached_entity* entity) {
   std::optional<object_part> got;
-  if (of)
-    got = co_await part_of_entity(cache, *of, offset, bytes);
+  if (entity)
+    got = co_await part_of_entity(cache, *entity, offset, bytes);
   else
     got = co_await cache.of->read_part(url, offset, bytes, "");
   if (!got) {
-    // Where it is a part of the first block that is fetched, that one is not of the entity.
-    if (offset >= cache.block_bytes) co_await forget_entity(cache, *of);
+    // While the first block itself is fetched, the one on the disk is not of this entity.
+    if (offset >= cache.block_bytes) co_await forget_entity(cache, *entity);
     throw error(errc::changed, "read " + without_secrets(url),
                 "the object has changed since a part of it was cached");
   }
@@ -199,8 +202,8 @@ task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, s
 }
 
 static task<object_part> fetch_block(disk_cache::state& cache, const std::string& url,
-                                     std::uint64_t number, const cached_entity* of) {
-  return fetch_part(cache, url, number * cache.block_bytes, cache.block_bytes, of);
+                                     std::uint64_t number, const cached_entity* entity) {
+  return fetch_part(cache, url, number * cache.block_bytes, cache.block_bytes, entity);
 }
 
 static std::pair<cache_directory::outcome, std::uint32_t> write_block(cache_directory* to,
@@ -210,7 +213,7 @@ static std::pair<cache_directory::outcome, std::uint32_t> write_block(cache_dire
   return {to->publish(label, content.bytes()), label.content_crc};
 }
 
-// Writes a block to the disk if it can be kept.
+// Writes a block to the disk if the cache has capacity.
 static task<block_flights::outcome> keep_block(disk_cache::state& cache, const std::string& url,
                                                std::uint64_t number, block_key key,
                                                const object_part& part) {
@@ -233,51 +236,52 @@ static task<block_flights::outcome> keep_block(disk_cache::state& cache, const s
   label.etag = part.etag();
   auto name = without_secrets(url);
   label.name = name;
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   auto [outcome, crc] =
-      co_await here.runtime->pool().run(write_block, &cache.directory, label, part.content());
+      co_await current.runtime->pool().run(write_block, &cache.directory, label, part.content());
   if (outcome == cache_directory::outcome::published) {
-    cache.note_verified(key, crc);
+    cache.mark_verified(key, crc);
     co_return block_flights::outcome::kept;
   }
   ++(outcome == cache_directory::outcome::full ? cache.refused : cache.failures);
   co_return block_flights::outcome::not_kept;
 }
 
-// For all who want the block, in this process and in others.
-static task<object_part> lead_flight(disk_cache::state& cache, const std::string& url,
-                                     std::uint64_t number, block_key key, const cached_entity* of,
-                                     block_flights::lead& flight) {
+// Fetches a block on behalf of all waiters, in this process and in others.
+static task<object_part> fetch_for_waiters(disk_cache::state& cache, const std::string& url,
+                                           std::uint64_t number, block_key key,
+                                           const cached_entity* entity,
+                                           block_flights::lead& flight) {
   co_await lock_block(cache, key);
   block_lock held(cache.directory, key);
-  auto found = co_await find_block(cache, key, number, of);
+  auto found = co_await find_block(cache, key, number, entity);
   if (found) {
     flight.set_result(block_flights::outcome::kept);
     co_return *std::move(found);
   }
-  auto part = co_await fetch_block(cache, url, number, of);
+  auto part = co_await fetch_block(cache, url, number, entity);
   auto outcome = co_await keep_block(cache, url, number, key, part);
   flight.set_result(outcome);
   co_return part;
 }
 
 task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const std::string& url,
-                                              std::uint64_t number, const cached_entity* of) {
+                                              std::uint64_t number, const cached_entity* entity) {
   auto key = cache.key_of(url, number);
-  auto found = co_await find_block(cache, key, number, of);
+  auto found = co_await find_block(cache, key, number, entity);
   while (!found) {
     if (!cache.directory.has_room()) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      auto& here = co_await this_context_reference();
-      block_flights::lead lead(cache.flights, key, flight, here);
-      co_return co_await lead_flight(cache, url, number, key, of, lead);
+      auto& current = co_await this_context_reference();
+      block_flights::lead lead(cache.flights, key, flight, current);
+      co_return co_await fetch_for_waiters(cache, url, number, key, entity, lead);
     }
     ++cache.waits;
     bool has_ended = co_await detail::ends_in_time(flight);
     if (!has_ended || flight->result == block_flights::outcome::not_kept)
-      co_return co_await fetch_block(cache, url, number, of);
-    found = co_await find_block(cache, key, number, of);
+      co_return co_await fetch_block(cache, url, number, entity);
+    found = co_await find_block(cache, key, number, entity);
   }
   co_return found;
 }

@@ -1,4 +1,4 @@
-// What the functions of a disk cache work with.
+// The state of a disk cache, and the functions on its blocks.
 
 #pragma once
 
@@ -30,7 +30,7 @@ using block_set = std::unordered_set<detail::block_key, detail::block_key_hash>;
 struct disk_cache::state {
   state(std::shared_ptr<const store> cached, const disk_cache_options& options);
 
-  // Whether the store's identity is known, of which keys are made; until then, ask_identity().
+  // Whether the store's identity is known. Keys depend on it: call query_identity() before.
   bool knows_store() const noexcept { return knows_store_.load(std::memory_order_acquire); }
   void set_store(std::string_view identity);
 
@@ -38,13 +38,13 @@ struct disk_cache::state {
     return detail::key_of_block(store_, url, block_bytes, number);
   }
 
-  // A member of one of the sets below; by the key of the object's first block.
+  // Whether an object is in one of the sets below. `object`: the key of its first block.
   bool is_in(const block_set& set, const detail::block_key& object) const;
   void add_to(block_set& set, const detail::block_key& object);
 
   // Whether this process has written or verified a block with that checksum.
   bool is_verified(const detail::block_key& block, std::uint32_t crc) const noexcept;
-  void note_verified(const detail::block_key& block, std::uint32_t crc) noexcept;
+  void mark_verified(const detail::block_key& block, std::uint32_t crc) noexcept;
 
   bool has_begun(std::uint64_t epoch) const noexcept {
     return detail::counted_epoch(epoch) < next_epoch.load();
@@ -56,17 +56,17 @@ struct disk_cache::state {
   const bool verify_every_read;
   detail::cache_directory directory;
   block_flights flights;
-  std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
+  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch that has not begun
 
   std::atomic<std::uint64_t> hits = 0, hit_bytes = 0, misses = 0, fetched_bytes = 0, waits = 0,
                              refused = 0, uncached = 0, failures = 0, damaged = 0, evicted = 0;
 
-  mutable std::mutex mutex;  // guards what follows
-  block_set asked;           // objects that the store has been asked for
-  block_set uncacheable;     // objects of which only the first block could be kept
+  mutable std::mutex mutex;  // guards the two sets
+  block_set requested;       // objects for which the store was queried in this process
+  block_set uncacheable;     // objects of which only the first block can be cached
 
-  // For each hash of a block, a mark of the last that was verified: where two share a place, they
-  // are verified more often.
+  // For each hash of a block, a mark of the last block verified. Blocks with the same hash evict
+  // each other's marks, and are verified more often.
   std::vector<std::atomic<std::uint64_t>> verified =
       std::vector<std::atomic<std::uint64_t>>(std::size_t{1} << 17);
   static std::uint64_t verified_mark(const detail::block_key& block, std::uint32_t crc) noexcept {
@@ -78,7 +78,7 @@ struct disk_cache::state {
   detail::block_key store_;  // a hash of the store's identity, written once
 };
 
-// The object that blocks belong to.
+// The version of an object to which blocks belong.
 class cached_entity {
  public:
   cached_entity(std::string url, std::uint64_t bytes, std::string etag)
@@ -100,32 +100,32 @@ class found_block {
   found_block() = default;
 
   buffer file;
-  std::optional<detail::block_label> label;  // nothing if there is no whole block; refers to `file`
+  std::optional<detail::block_label> label;  // a view of `file`; empty if there is no whole block
 };
 
-// Looks for a block on the disk, and removes it if it is damaged.
+// Looks for a block on the disk. Removes it if it is damaged.
 task<found_block> find_file(disk_cache::state& cache, detail::block_key key, std::uint64_t number);
 
-// The content of a block that was found, which counts as a hit.
+// Returns the content of a block that was found, and counts a hit.
 buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept;
 
-// Removes the first block of an entity, by which its object is known, if it is still that on the
-// disk. Not while the caller fetches that block. All references must outlive the task, here and
+// Removes the first block of an entity, which identifies its object, if it is still the one on the
+// disk. The caller must not be fetching that block. All references must outlive the task, here and
 // below.
 task<> forget_entity(disk_cache::state& cache, const cached_entity& entity);
 
-// A part of an object from the store. Where the object is another by now, what is cached of it is
-// forgotten, and it is error(changed). `of`: the entity that it must belong to; null for the
-// beginning of an object.
+// Reads a part of an object from the store. `entity`: the version that it must belong to; null for
+// the first part of an object. If the object has changed, drops what is cached of it, and throws
+// error(changed).
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
-                             std::size_t bytes, const cached_entity* of);
+                             std::size_t bytes, const cached_entity* entity);
 
-// A block from the disk, or from the store and then on the disk if possible; nothing if it is not
-// on the disk and there is no room for it.
+// Returns a block from the disk, or else from the store, and then writes it to the disk if
+// possible. Empty if it is not on the disk and the cache has no capacity for it.
 task<std::optional<object_part>> obtain_block(disk_cache::state& cache, const std::string& url,
-                                              std::uint64_t number, const cached_entity* of);
+                                              std::uint64_t number, const cached_entity* entity);
 
-// The open file of a block, and its label. Its content is not verified.
+// The open file of a block, and its label. The content is not verified.
 class labelled_file {
  public:
   labelled_file(std::shared_ptr<const file> opened, const detail::block_label& found)
@@ -138,11 +138,11 @@ class labelled_file {
   detail::block_label label;  // without texts
 };
 
-// Nothing if it is not on the disk, or not whole.
+// Empty if the block is not on the disk, or not whole.
 task<std::optional<labelled_file>> open_block(disk_cache::state& cache, detail::block_key key);
 
-// An object of several blocks.
+// A reader of an object of several blocks.
 std::shared_ptr<const byte_reader> make_cached_reader(std::shared_ptr<disk_cache::state> cache,
-                                                      cached_entity of);
+                                                      cached_entity entity);
 
 }  // namespace lade::io

@@ -34,18 +34,18 @@ detail::descriptor::~descriptor() {
 
 namespace io {
 
-// Gives the result of a system call, or throws what it means.
+// Returns the result of a system call, or throws its error.
 static std::int64_t file_check(std::int64_t result, std::string_view doing,
                                const std::string& path) {
   if (result >= 0) return result;
-  auto what = std::string(doing) + " " + path;
-  if (result == -ECANCELED) throw error(errc::stopped, what);
-  raise(static_cast<int>(-result), what);
+  auto operation = std::string(doing) + " " + path;
+  if (result == -ECANCELED) throw error(errc::stopped, operation);
+  raise(static_cast<int>(-result), operation);
 }
 
-// In a directory of our own there are regular files only: whatever else somebody has put there is
-// neither waited for, as a FIFO would be, nor followed.
-static constexpr int own_file = O_NOFOLLOW | O_NONBLOCK;
+// Flags for files in lade's own directories, which hold regular files only. A FIFO that somebody
+// has put there must not block the open, and a link must not be followed.
+static constexpr int own_file_flags = O_NOFOLLOW | O_NONBLOCK;
 
 static void require_own_file(int fd, const struct ::stat& found, const std::string& path) {
   if (!S_ISREG(found.st_mode)) throw error(errc::failed, "open " + path, "it is no regular file");
@@ -57,37 +57,38 @@ static reactor_operation open_call(const std::string& path, int directory = AT_F
   return reactor_operation::open(directory, path.c_str(), O_RDONLY | O_CLOEXEC | flags);
 }
 
-// A file is read in pieces: a stop waits for no more than those in flight. A piece out of the page
-// cache is copied in a fraction of a millisecond; one past it is long enough for a disk's full
-// rate.
+// A file is read in pieces, so that cancellation waits only for those in flight. A cached piece is
+// copied in a fraction of a millisecond. A piece of direct I/O is long enough for the disk's full
+// throughput.
 static constexpr std::size_t cached_piece_bytes = std::size_t{1} << 20;
 static constexpr std::size_t direct_piece_bytes = std::size_t{4} << 20;
 
-// Copies of more than that are made by another thread than the reactor's, to which handing them
-// takes as long as copying a tenth of it.
-static constexpr std::size_t apart_bytes = std::size_t{256} << 10;
+// Larger copies are made on another thread than the reactor's. The hand-over takes as long as
+// copying a tenth of that.
+static constexpr std::size_t large_copy_bytes = std::size_t{256} << 10;
 
-// Reads the next piece. One of a stream is read by the reactor: elsewhere nothing could cancel it.
+// The operation that reads the next piece. A stream is read on the reactor, since a blocking read
+// elsewhere could not be cancelled.
 static reactor_operation read_call(int fd, std::span<std::byte> into, std::uint64_t offset,
                                    bool is_stream, bool direct = false) {
-  auto most = is_stream ? apart_bytes : direct ? direct_piece_bytes : cached_piece_bytes;
-  bool apart = !is_stream && !direct && into.size() > apart_bytes;
+  auto most = is_stream ? large_copy_bytes : direct ? direct_piece_bytes : cached_piece_bytes;
+  bool apart = !is_stream && !direct && into.size() > large_copy_bytes;
   return reactor_operation::read(fd, into.first(std::min(into.size(), most)), offset,
                                  {.direct = direct, .apart = apart});
 }
 
-// What O_DIRECT wants offsets, lengths and addresses to be multiples of, at most.
+// The largest alignment that O_DIRECT requires of offsets, lengths and addresses.
 static constexpr std::size_t direct_bytes = 4096;
 
-// Files that are so small gain little by passing the page cache, and lose what is read ahead.
+// Smaller files gain little from direct I/O, and lose the kernel's read-ahead.
 static constexpr std::size_t small_bytes = std::size_t{32} << 10;
 
 static std::size_t whole_pages(std::size_t bytes) {
   return (bytes + direct_bytes - 1) / direct_bytes * direct_bytes;
 }
 
-// So many operations in flight say that a run waits for the disk: one that waits for something else
-// begins a read whenever an item is taken.
+// With so many operations in flight, a run waits for the disk. A run that waits for something else
+// has few: it starts a read whenever an item is consumed.
 static constexpr std::size_t hurried_operations = 8;
 
 static bool is_hurried() { return operations_in_flight() >= hurried_operations; }
@@ -95,12 +96,13 @@ static bool is_hurried() { return operations_in_flight() >= hurried_operations; 
 static bool should_bypass(int fd, const struct ::stat& found, bool hurried) {
   auto bytes = static_cast<std::uint64_t>(found.st_size);
   auto& use = detail::page_cache_use::of_process();
-  if (bytes < small_bytes || !use.should_look()) return false;
+  if (bytes < small_bytes || !use.should_probe()) return false;
   auto missing = detail::uncached_bytes(fd, bytes).value_or(0);
   return use.should_bypass(found.st_dev + found.st_ino, missing, hurried);
 }
 
-// Whether a file is to be read past the page cache, and can be. Opens it for that.
+// Decides whether a file is read past the page cache, and sets O_DIRECT if so. Returns whether it
+// did.
 static bool bypass_page_cache(int fd, const struct ::stat& found, page_cache policy, bool hurried) {
   if (policy == page_cache::fill) return false;
   if (policy == page_cache::automatic
@@ -139,13 +141,13 @@ task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset)
   detail::require_count("read " + path_, "offset", offset,
                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
   if (object_) co_return co_await object_->read_at(into, offset);
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   int fd = descriptor_.get();
   std::size_t done = 0;
-  while (auto copied = detail::read_cached(here, fd, into.subspan(done), offset + done, path_))
+  while (auto copied = detail::read_cached(current, fd, into.subspan(done), offset + done, path_))
     done += copied;
   auto left = into.size() - done;
-  bool is_stream = left > apart_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
+  bool is_stream = left > large_copy_bytes && !S_ISREG(stat_of(fd, path_).st_mode);
   while (done < into.size()) {
     auto result = co_await read_call(fd, into.subspan(done), offset + done, is_stream);
     if (file_check(result, "read", path_) == 0) break;
@@ -160,8 +162,8 @@ task<buffer> file::read_at(std::uint64_t offset, std::size_t bytes) const {
 
 static bool lacks_descriptor(std::int64_t opened) { return opened == -EMFILE || opened == -ENFILE; }
 
-// Opens a file for which there was no descriptor, as soon as there is one. Once more, too, when no
-// close can be expected: the last may have been since. `holder`: see open_files.
+// Retries an open that failed for lack of descriptors, after each close of a file. Retries once
+// more if no close can come, since the last one may have been in between. `holder`: see open_files.
 static task<std::int64_t> open_later(const std::string& path, const context* holder,
                                      int directory = AT_FDCWD, int flags = 0) {
   while (true) {
@@ -172,22 +174,22 @@ static task<std::int64_t> open_later(const std::string& path, const context* hol
 }
 
 task<std::optional<file>> open_unless(std::string path, bool may_be_absent, int flags) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   if (auto store = find_store(path)) {
     auto object = co_await store->open(std::move(path), may_be_absent);
     if (!object) co_return std::nullopt;
     co_return file(std::move(object));
   }
   path = local_path(std::move(path));
-  std::int64_t opened = detail::open_cached(here, AT_FDCWD, path);
+  std::int64_t opened = detail::open_cached(current, AT_FDCWD, path);
   if (opened < 0) opened = co_await open_call(path, AT_FDCWD, flags);
-  if (lacks_descriptor(opened)) opened = co_await open_later(path, &here, AT_FDCWD, flags);
+  if (lacks_descriptor(opened)) opened = co_await open_later(path, &current, AT_FDCWD, flags);
   if (may_be_absent && (opened == -ENOENT || opened == -ENOTDIR)) co_return std::nullopt;
   auto fd = static_cast<int>(file_check(opened, "open", path));
-  detail::descriptor opened_now(fd);  // which closes it if there is no memory to note it
-  if (flags == own_file) require_own_file(fd, stat_of(fd, path), path);
-  detail::open_files::of_process().hold(&here);
-  co_return file(std::move(opened_now).held_by(&here), std::move(path));
+  detail::descriptor opened_now(fd);  // closes it if hold() throws bad_alloc
+  if (flags == own_file_flags) require_own_file(fd, stat_of(fd, path), path);
+  detail::open_files::of_process().hold(&current);
+  co_return file(std::move(opened_now).held_by(&current), std::move(path));
 }
 
 task<file> open(std::string path) {
@@ -200,7 +202,7 @@ task<std::optional<file>> try_open(std::string path) {
 }
 
 task<std::optional<file>> try_open_own(std::string path) {
-  return open_unless(std::move(path), true, own_file);
+  return open_unless(std::move(path), true, own_file_flags);
 }
 
 task<std::shared_ptr<const byte_reader>> open_reader(std::string path) {
@@ -269,18 +271,18 @@ static constexpr std::size_t unsized_bytes = std::size_t{64} << 10;
 // the permit. Where too many are aside, it goes beyond the limit of memory.
 static task<buffer> enlarge(buffer content, read_permit& permit) {
   auto bytes = std::max(unsized_bytes, 2 * content.size());
-  auto& here = co_await this_context_reference();
-  auto larger = try_allocate(here, bytes);
-  if (!larger && !permit.step_aside()) larger = allocate_now(here, bytes);
+  auto& current = co_await this_context_reference();
+  auto larger = try_allocate(current, bytes);
+  if (!larger && !permit.yield_slot()) larger = allocate_now(current, bytes);
   if (!larger) larger = co_await allocate(bytes);
   std::ranges::copy(content.bytes(), larger->data());
   co_return std::move(*larger);
 }
 
 // The first so many bytes, which keep no more than twice their memory, if that can be had.
-static buffer trim(const context& here, const buffer& content, std::size_t bytes) {
+static buffer trim(const context& current, const buffer& content, std::size_t bytes) {
   std::optional<buffer> smaller;
-  if (bytes < content.size() / 2) smaller = try_allocate(here, bytes);
+  if (bytes < content.size() / 2) smaller = try_allocate(current, bytes);
   if (!smaller) return content.slice(0, bytes);
   std::ranges::copy(content.bytes().first(bytes), smaller->data());
   return *std::move(smaller);
@@ -289,13 +291,13 @@ static buffer trim(const context& here, const buffer& content, std::size_t bytes
 // Reads a file that does not know its size, at first into `content`.
 static task<buffer> read_to_end(int fd, const std::string& path, std::optional<buffer> content,
                                 read_permit& permit) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   auto all = content ? std::move(*content) : buffer();
   std::size_t done = 0;
   while (true) {
     if (done == all.size()) all = co_await enlarge(std::move(all), permit);
     auto result = co_await read_call(fd, all.bytes().subspan(done), done, true);
-    if (file_check(result, "read", path) == 0) co_return trim(here, all, done);
+    if (file_check(result, "read", path) == 0) co_return trim(current, all, done);
     done += static_cast<std::size_t>(result);
   }
 }
@@ -313,16 +315,16 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
 static task<buffer> read_whole(const std::string& path, read_options options,
                                int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   std::optional<buffer> content;
   std::size_t awaited_bytes = 0;
   int waits = 0;
   while (true) {
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
-    std::int64_t opened = detail::open_cached(here, directory, path);
+    std::int64_t opened = detail::open_cached(current, directory, path);
     bool is_foreign = is_absent && opened < 0;  // perhaps: it was not found among regular files
-    int flags = is_foreign ? own_file : 0;
+    int flags = is_foreign ? own_file_flags : 0;
     if (opened < 0) opened = co_await open_call(path, directory, flags);
     if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory, flags);
     if (is_absent && opened == -ENOENT) {
@@ -338,8 +340,8 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     bool direct = size > 0 && bypass_page_cache(fd, found, options.page_cache, is_hurried());
     auto wanted_bytes = size == 0 ? unsized_bytes : direct ? whole_pages(size) : size;
     if (content && content->size() < wanted_bytes) content.reset();
-    if (!content) content = try_allocate(here, wanted_bytes);
-    if (!content && waits == most_waits) content = allocate_now(here, wanted_bytes);
+    if (!content) content = try_allocate(current, wanted_bytes);
+    if (!content && waits == most_waits) content = allocate_now(current, wanted_bytes);
     if (!content && !is_pipe) {
       ++waits;
       awaited_bytes = wanted_bytes;
@@ -351,7 +353,7 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     std::size_t done = 0;
     while (done < size) {
       auto rest = content->bytes().subspan(done);
-      auto copied = direct ? 0 : detail::read_cached(here, fd, rest, done, path);
+      auto copied = direct ? 0 : detail::read_cached(current, fd, rest, done, path);
       done += copied;
       if (copied > 0) continue;
       detail::direct_reads::share in_flight;

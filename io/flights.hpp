@@ -1,4 +1,4 @@
-// Work that several coroutines of a process want done, and one does for all.
+// Single-flight work: of several coroutines that need the same result, one produces it.
 
 #pragma once
 
@@ -22,20 +22,23 @@
 
 namespace lade::detail {
 
-// Any thread.
+// The flights of a cache, by key. The first coroutine that joins a key leads its flight; the others
+// wait for `ended`. Any thread.
 template <class Key, class Hash>
 class flights {
  public:
-  // What became of it, for those who wait: it is where they can find it, it is not and they do it
-  // themselves, or it has failed and another tries.
+  // The outcome for the waiters:
+  //   kept      the result is in the cache
+  //   not_kept  the result was not cached: each waiter does the work itself
+  //   failed    the leader failed: one of the waiters tries again
   enum class outcome : std::uint8_t { failed, kept, not_kept };
 
   class flight {
    public:
     event ended;
-    outcome result = outcome::failed;  // before `ended` is set
+    outcome result = outcome::failed;  // written before `ended` is set
 
-    // Whether who leads it waits for memory now.
+    // Whether the leader waits for memory now.
     bool waits_for_memory() const {
       std::lock_guard lock(mutex_);
       return leader_ && lade::waits_for_memory(*leader_);
@@ -49,17 +52,17 @@ class flights {
       leader_ = leader;
     }
 
-    mutable std::mutex mutex_;         // guards what follows
-    const context* leader_ = nullptr;  // of who leads it; null once that has ended
+    mutable std::mutex mutex_;         // guards leader_
+    const context* leader_ = nullptr;  // the leader's context; null once the flight has ended
   };
 
-  // Leads a flight, and ends it when destroyed: by a coroutine with this context, which outlives
-  // it.
+  // Held by the leader of a flight, a coroutine with the context `current`, which must outlive it.
+  // The destructor ends the flight.
   class lead {
    public:
-    lead(flights& of, Key key, std::shared_ptr<flight> led, const context& here)
-        : flights_(of), key_(std::move(key)), flight_(std::move(led)) {
-      flight_->set_leader(&here);
+    lead(flights& all, Key key, std::shared_ptr<flight> led, const context& current)
+        : flights_(all), key_(std::move(key)), flight_(std::move(led)) {
+      flight_->set_leader(&current);
     }
     lead(const lead&) = delete;
     ~lead() {
@@ -79,7 +82,7 @@ class flights {
     std::shared_ptr<flight> flight_;
   };
 
-  // The flight of a key, and whether the caller is to lead it.
+  // Returns the flight of a key, and whether the caller must lead it.
   std::pair<std::shared_ptr<flight>, bool> join(const Key& key) {
     std::lock_guard lock(mutex_);
     auto& found = live_[key];
@@ -94,14 +97,14 @@ class flights {
 };
 
 template <class Flight>
-task<> end_of_flight(std::shared_ptr<Flight> other) {
+task<> flight_end(std::shared_ptr<Flight> other) {
   co_await other->ended;
 }
 
 template <class Flight>
 task<bool> ends_within(std::chrono::nanoseconds limit, std::shared_ptr<Flight> other) {
   try {
-    co_await with_timeout(limit, end_of_flight(std::move(other)), "wait for another reader");
+    co_await with_timeout(limit, flight_end(std::move(other)), "wait for another reader");
     co_return true;
   } catch (const error& failure) {
     if (failure.code() != errc::timed_out) throw;
@@ -109,25 +112,25 @@ task<bool> ends_within(std::chrono::nanoseconds limit, std::shared_ptr<Flight> o
   co_return false;
 }
 
-// Awaits the end of a flight that another leads. Returns whether it has ended; it is not waited for
-// any longer where that could be for ever:
+// Waits for the end of a flight that another coroutine leads. Returns whether it has ended.
 //
-//   - Who leads it waits for memory, and the caller is the one that memory never keeps waiting: its
-//     run waits for its item, or it works for no run. What holds the memory may be waiting for just
-//     that item. To look now and then is enough: nothing moves meanwhile.
-//   - It has not ended after 20 seconds: a store may hang, or wait for what the caller holds.
+// Returns false where waiting longer could deadlock:
+//   - The leader waits for memory, and the caller is one that never waits for memory: its run needs
+//     its item next, or it belongs to no run. The memory may be held by items behind the caller's.
+//     That state is polled, which suffices since it does not change by itself.
+//   - The flight has not ended after 20 seconds: its store may hang, or need what the caller holds.
 template <class Flight>
 task<bool> ends_in_time(std::shared_ptr<Flight> other) {
   constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);
   constexpr std::chrono::nanoseconds longest_pause = std::chrono::milliseconds(160);
-  auto& here = co_await this_context_reference();
-  auto begun = std::chrono::steady_clock::now();
+  auto& current = co_await this_context_reference();
+  auto start = std::chrono::steady_clock::now();
   for (std::chrono::nanoseconds pause = std::chrono::milliseconds(10);
-       std::chrono::steady_clock::now() - begun < longest;
+       std::chrono::steady_clock::now() - start < longest;
        pause = std::min(2 * pause, longest_pause)) {
     bool has_ended = co_await ends_within(pause, other);
     if (has_ended) co_return true;
-    if (never_waits_for_memory(here) && other->waits_for_memory()) co_return false;
+    if (never_waits_for_memory(current) && other->waits_for_memory()) co_return false;
   }
   co_return false;
 }

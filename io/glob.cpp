@@ -31,13 +31,14 @@ class glob::parser {
   static constexpr std::size_t most_alternatives = 1000;
   static constexpr std::size_t most_components = 63;  // the bits of a position, less one
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_argument, "read pattern " + without_secrets(pattern_), why);
+  [[noreturn]] void refuse(std::string_view reason) const {
+    throw error(errc::invalid_argument, "read pattern " + without_secrets(pattern_), reason);
   }
 
-  // The first of `wanted` from `at` on that is neither escaped nor in a set; else the size.
-  std::size_t find(std::string_view text, std::size_t at, std::string_view wanted) const {
-    while (at < text.size() && wanted.find(text[at]) == wanted.npos) at = behind(text, at);
+  // The position of the first of `characters` from `at` on that is neither escaped nor in a set;
+  // the size of the text if there is none.
+  std::size_t find(std::string_view text, std::size_t at, std::string_view characters) const {
+    while (at < text.size() && characters.find(text[at]) == characters.npos) at = behind(text, at);
     return at;
   }
 

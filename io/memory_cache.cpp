@@ -32,8 +32,8 @@ struct memory_cache::state {
     std::uint64_t used_in;  // the last epoch in which it was
   };
 
-  state(std::shared_ptr<const store> cached, const memory_cache_options& given)
-      : of(detail::require_store("open a memory cache", std::move(cached))), options(given) {
+  state(std::shared_ptr<const store> cached, const memory_cache_options& requested)
+      : of(detail::require_store("open a memory cache", std::move(cached))), options(requested) {
     detail::require_count("open a memory cache", "max_bytes", options.max_bytes,
                           {.least = 1, .most = ~std::uint64_t{0} / 4});
     detail::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,
@@ -42,20 +42,20 @@ struct memory_cache::state {
 
   std::optional<object_part> find(const std::string& key);
   bool keep(const std::string& key, const object_part& whole);
-  bool has_room(std::uint64_t bytes);  // under the mutex; counts what has none
+  bool has_room(std::uint64_t bytes);  // with the mutex held; counts refused bytes
   void see_epoch(std::uint64_t of_run);
-  void begin_epoch();  // under the mutex
+  void begin_epoch();  // with the mutex held
 
   const std::shared_ptr<const store> of;
   const memory_cache_options options;
   object_flights flights;
-  std::atomic<std::uint64_t> next_epoch = 0;  // the first that has not begun
+  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch of runs that has not begun
 
-  std::mutex mutex;                                // guards what follows
+  std::mutex mutex;                                // guards the members below
   std::unordered_map<std::string, entry> entries;  // by URL without its signature
-  std::unordered_set<std::string> large;           // objects that are not kept
-  std::uint64_t epoch = 0;                         // by a count of its own
-  std::uint64_t refused_bytes = 0;                 // that had no room in it
+  std::unordered_set<std::string> large;           // objects that are too large to cache
+  std::uint64_t epoch = 0;                         // counted by the cache, independent of runs
+  std::uint64_t refused_bytes = 0;                 // that did not fit in this epoch
   cache_statistics counters;
 };
 
@@ -106,14 +106,14 @@ void memory_cache::state::see_epoch(std::uint64_t of_run) {
 
 void memory_cache::state::begin_epoch() {
   auto ended = epoch++;
-  auto wanted = std::min(std::exchange(refused_bytes, 0), options.max_bytes);
+  auto bytes_to_free = std::min(std::exchange(refused_bytes, 0), options.max_bytes);
   using each = decltype(entries)::iterator;
   std::vector<each> unused;
   for (auto at = entries.begin(); at != entries.end(); ++at)
     if (at->second.used_in < ended) unused.push_back(at);
   std::ranges::sort(unused, {}, [](each at) { return at->second.used_in; });
   for (auto at : unused) {
-    if (options.max_bytes - counters.used_bytes >= wanted) break;
+    if (options.max_bytes - counters.used_bytes >= bytes_to_free) break;
     counters.used_bytes -= at->second.content.size();
     entries.erase(at);
     ++counters.evicted;
@@ -140,14 +140,14 @@ static void count_wait(memory_cache::state& cache) {
   ++cache.counters.waits;
 }
 
-static bool is_known_as_large(memory_cache::state& cache, const std::string& key) {
+static bool is_recorded_as_large(memory_cache::state& cache, const std::string& key) {
   std::lock_guard lock(cache.mutex);
   bool is_large = cache.large.contains(key);
   if (is_large) ++cache.counters.uncached;
   return is_large;
 }
 
-// The whole object; nothing if it is too long. `key`: what it is kept by, here and below.
+// Reads a whole object. Empty if it is too large. `key`: its key in the cache, here and below.
 static task<std::optional<object_part>> fetch_object(memory_cache::state& cache,
                                                      const std::string& url,
                                                      const std::string& key) {
@@ -175,18 +175,18 @@ static task<std::optional<object_part>> fetch_for_all(memory_cache::state& cache
   co_return found;
 }
 
-// An object from the memory or from the store; nothing if it is not to be kept.
+// Returns an object from the cache or from the store. Empty if it cannot be cached.
 static task<std::optional<object_part>> obtain_object(memory_cache::state& cache,
                                                       const std::string& url) {
-  auto& here = co_await this_context_reference();
-  cache.see_epoch(here.epoch);
+  auto& current = co_await this_context_reference();
+  cache.see_epoch(current.epoch);
   auto key = without_signature(url);
   auto found = cache.find(key);
   while (!found) {
-    if (is_known_as_large(cache, key)) co_return std::nullopt;
+    if (is_recorded_as_large(cache, key)) co_return std::nullopt;
     auto [flight, leads] = cache.flights.join(key);
     if (leads) {
-      object_flights::lead lead(cache.flights, key, flight, here);
+      object_flights::lead lead(cache.flights, key, flight, current);
       co_return co_await fetch_for_all(cache, url, key, lead);
     }
     count_wait(cache);
@@ -261,10 +261,10 @@ async_generator<object_info> memory_cache::list(std::string prefix) const {
 
 std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
                                                        const memory_cache_options& options) {
-  auto of = find_store(prefix);
-  if (!of)
+  auto upstream = find_store(prefix);
+  if (!upstream)
     throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
-  auto cache = std::make_shared<const memory_cache>(std::move(of), options);
+  auto cache = std::make_shared<const memory_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;
 }

@@ -30,44 +30,44 @@ bool open_files::try_count(std::atomic<std::size_t>& count, std::size_t limit) n
 
 void open_files::end_read(std::atomic<std::size_t>& count) noexcept {
   --count;
-  if (waiting_) serve_waiters();
+  if (waiting_) resume_waiters();
 }
 
-bool open_files::permit::step_aside() noexcept {
-  if (is_aside_) return true;
-  if (!try_count(from_->aside_, std::max<std::size_t>(from_->limit_ / 2, 1))) return false;
-  is_aside_ = true;
+bool open_files::permit::yield_slot() noexcept {
+  if (has_yielded_) return true;
+  if (!try_count(from_->yielded_, std::max<std::size_t>(from_->limit_ / 2, 1))) return false;
+  has_yielded_ = true;
   from_->end_read(from_->reads_);
   return true;
 }
 
-void open_files::hold(const context* who) {
+void open_files::hold(const context* opener) {
   std::lock_guard lock(mutex_);
-  auto& now = holders_[who];
+  auto& now = holders_[opener];
   ++now.files;
   ++held_;
   if (now.waiting > 0) ++stuck_files_;
 }
 
-void open_files::end_hold(const context* who) noexcept {
+void open_files::end_hold(const context* opener) noexcept {
   {
     std::lock_guard lock(mutex_);
-    auto& now = holders_.at(who);
+    auto& now = holders_.at(opener);
     --now.files;
     --held_;
     if (now.waiting > 0) --stuck_files_;
-    erase_unused(who);
+    erase_unused(opener);
   }
-  if (waiting_) serve_waiters();
+  if (waiting_) resume_waiters();
 }
 
-void open_files::erase_unused(const context* who) noexcept {
-  auto found = holders_.find(who);
+void open_files::erase_unused(const context* opener) noexcept {
+  auto found = holders_.find(opener);
   if (found->second.files == 0 && found->second.waiting == 0) holders_.erase(found);
 }
 
 // A file has been closed.
-void open_files::serve_waiters() noexcept {
+void open_files::resume_waiters() noexcept {
   wait_list served;
   {
     std::lock_guard lock(mutex_);
@@ -75,7 +75,7 @@ void open_files::serve_waiters() noexcept {
     if (auto* first = static_cast<close_awaiter*>(openers_.settle_first())) {
       first->closed_ = true;
       first->waits_ = false;
-      end_waiting(first->who_);
+      end_waiting(first->opener_);
       served.push_back(*first);
     }
     waiting_ = !readers_.empty() || !openers_.empty();
@@ -83,21 +83,21 @@ void open_files::serve_waiters() noexcept {
   served.resume_all();
 }
 
-void open_files::begin_waiting(const context* who) {
-  if (!who) {
+void open_files::begin_waiting(const context* opener) {
+  if (!opener) {
     ++stuck_reads_;
-  } else if (auto& now = holders_[who]; now.waiting++ == 0) {
+  } else if (auto& now = holders_[opener]; now.waiting++ == 0) {
     stuck_files_ += now.files;
   }
 }
 
-void open_files::end_waiting(const context* who) noexcept {
-  if (!who) {
+void open_files::end_waiting(const context* opener) noexcept {
+  if (!opener) {
     --stuck_reads_;
     return;
   }
-  if (auto& now = holders_.at(who); --now.waiting == 0) stuck_files_ -= now.files;
-  erase_unused(who);
+  if (auto& now = holders_.at(opener); --now.waiting == 0) stuck_files_ -= now.files;
+  erase_unused(opener);
 }
 
 open_files::permit open_files::read_awaiter::await_resume() {
@@ -107,9 +107,9 @@ open_files::permit open_files::read_awaiter::await_resume() {
 
 bool open_files::close_awaiter::begin() {
   files_.waiting_ = true;
-  files_.begin_waiting(who_);
+  files_.begin_waiting(opener_);
   waits_ = files_.may_close();
-  if (!waits_) files_.end_waiting(who_);
+  if (!waits_) files_.end_waiting(opener_);
   return waits_;
 }
 
@@ -118,7 +118,7 @@ bool open_files::close_awaiter::await_resume() {
     finish("wait for a descriptor");
   } catch (...) {
     std::lock_guard lock(files_.mutex_);
-    if (waits_) files_.end_waiting(who_);
+    if (waits_) files_.end_waiting(opener_);
     throw;
   }
   return closed_;

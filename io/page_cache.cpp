@@ -10,11 +10,11 @@
 
 namespace lade::detail {
 
-bool page_cache_use::should_look() noexcept {
+bool page_cache_use::should_probe() noexcept {
   if (cached_in_a_row_.load(std::memory_order_relaxed) < cached_files_for_trust) return true;
-  auto asked = asked_.load(std::memory_order_relaxed);
-  asked_.store(asked + 1, std::memory_order_relaxed);
-  return asked % files_for_each_look == 0;
+  auto files = files_.load(std::memory_order_relaxed);
+  files_.store(files + 1, std::memory_order_relaxed);
+  return files % files_per_probe == 0;
 }
 
 bool page_cache_use::should_bypass(std::uint64_t file, std::uint64_t missing,
@@ -23,13 +23,13 @@ bool page_cache_use::should_bypass(std::uint64_t file, std::uint64_t missing,
   cached_in_a_row_.store(std::min(cached, cached_files_for_trust), std::memory_order_relaxed);
   bool again = was_read(file);
   if (missing == 0) return false;
-  return (hurried && !again) || !take_room(missing);
+  return (hurried && !again) || !reserve(missing);
 }
 
-bool page_cache_use::take_room(std::uint64_t bytes) noexcept {
-  auto left = room_.load(std::memory_order_relaxed);
-  while (!room_.compare_exchange_weak(left, left < bytes ? 0 : left - bytes,
-                                      std::memory_order_relaxed)) {}
+bool page_cache_use::reserve(std::uint64_t bytes) noexcept {
+  auto left = budget_.load(std::memory_order_relaxed);
+  while (!budget_.compare_exchange_weak(left, left < bytes ? 0 : left - bytes,
+                                        std::memory_order_relaxed)) {}
   return left >= bytes && left > 0;
 }
 
@@ -81,7 +81,7 @@ direct_reads::share direct_reads::awaiter::await_resume() {
   try {
     finish("read past the page cache");
   } catch (...) {
-    device_.release(0);  // those behind it may want less
+    device_.release(0);  // the next waiters may need fewer bytes
     throw;
   }
   return {device_, bytes_};

@@ -1,4 +1,4 @@
-// What the kernel keeps of files, how much more it may, and what is read past it.
+// Which files are read into the page cache, and which past it with O_DIRECT.
 
 #pragma once
 
@@ -17,52 +17,53 @@
 
 namespace lade::detail {
 
-// Decides which files that the page cache lacks are read into it. Any thread.
+// Decides whether a file that is not cached is read through the page cache. Any thread.
 class page_cache_use {
  public:
-  // `room`: the bytes that may be read into the page cache.
-  explicit page_cache_use(std::uint64_t room) noexcept : room_(room) {}
+  // `budget`: bytes that may be read into the page cache.
+  explicit page_cache_use(std::uint64_t budget) noexcept : budget_(budget) {}
 
-  // For this process: half of the memory that was available when it first asked.
+  // The instance of this process. Its budget is half of the memory available at the first call.
   static page_cache_use& of_process();
 
-  // Whether to ask the kernel how much of the next file it has. While it had the last files whole,
-  // only one of eight is looked at: the question costs a tenth of reading a cached file.
-  bool should_look() noexcept;
+  // Whether to ask the kernel how much of the next file is cached. While the last files were cached
+  // whole, only one of eight is probed: a probe costs a tenth of reading a cached file.
+  bool should_probe() noexcept;
 
-  // Whether a file that has been looked at is to be read past the page cache. `file` identifies it;
-  // `missing` bytes of it are not cached. Files that are read for the first time are, if the run is
-  // `hurried`: if it waits for the disk, which fills memory itself faster than the kernel can copy.
-  // The others go into the page cache, as long as there is room.
+  // Whether a probed file is read past the page cache.
+  // `file`: a number that identifies it. `missing`: bytes that are not cached.
+  // `hurried`: the run waits for the disk.
+  // A hurried run reads a file past the page cache the first time: direct I/O is faster than the
+  // kernel's copy. All other files go through the page cache while the budget lasts.
   bool should_bypass(std::uint64_t file, std::uint64_t missing, bool hurried) noexcept;
 
  private:
   static constexpr unsigned cached_files_for_trust = 32;
-  static constexpr unsigned files_for_each_look = 8;
+  static constexpr unsigned files_per_probe = 8;
 
-  bool take_room(std::uint64_t bytes) noexcept;
-  bool was_read(std::uint64_t file) noexcept;  // notes that it is read
+  bool reserve(std::uint64_t bytes) noexcept;
+  bool was_read(std::uint64_t file) noexcept;  // and records that it is read now
 
-  std::atomic<std::uint64_t> room_;
+  std::atomic<std::uint64_t> budget_;
 
-  // Counted without synchronisation between threads: an estimate.
+  // Estimates: updates of several threads may be lost.
   std::atomic<unsigned> cached_in_a_row_ = 0;
-  std::atomic<unsigned> asked_ = 0;
+  std::atomic<unsigned> files_ = 0;  // that should_probe() was asked about
 
-  // A bit for each hash of a file that has been read. Files that share one are taken for read, and
-  // then go into the page cache a pass earlier.
+  // A bit for each hash of a file that has been read. A file whose bit another file has set counts
+  // as read: it goes into the page cache one epoch early.
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << 18> read_{};
 };
 
-// The O_DIRECT reads in flight at one device. The kernel does not cancel them, so a stop waits for
-// all that have begun: what they may read together is bounded. Any thread.
+// Limits the bytes of O_DIRECT reads in flight at one device. The kernel cannot cancel such a read,
+// so a stop waits for all of them: the limit bounds that wait. Any thread.
 class direct_reads {
  public:
   static constexpr std::size_t max_bytes = std::size_t{32} << 20;
 
   class awaiter;
 
-  // Bytes that a read has taken of the bound, returned by the destructor.
+  // Bytes of the limit that a read holds. The destructor releases them.
   class share {
    public:
     share() = default;
@@ -78,11 +79,11 @@ class direct_reads {
     std::size_t bytes_ = 0;
   };
 
-  // Those of a device, as fstat(2) names it. Few enough devices share one that it does not matter.
+  // The instance of a device (st_dev). Devices whose numbers are equal modulo 61 share one.
   static direct_reads& at(dev_t device) noexcept;
 
   // `co_await acquire(bytes)` returns a share of at most max_bytes, in the order of the calls.
-  // Throws error(stopped) when the awaiting coroutine is asked to stop.
+  // Throws error(stopped) if the awaiting coroutine is asked to stop.
   [[nodiscard]] awaiter acquire(std::size_t bytes) noexcept;
 
  private:
@@ -116,12 +117,12 @@ inline direct_reads::awaiter direct_reads::acquire(std::size_t bytes) noexcept {
   return {*this, bytes};
 }
 
-// The figure in bytes behind `name`, which ends with a colon, in text like that of /proc/meminfo,
-// whose figures are kibibytes; 0 if there is none.
+// The value of the line `name` ("MemFree:") in text with the format of /proc/meminfo, converted
+// from KiB to bytes; 0 if there is no such line.
 std::uint64_t memory_figure(const std::string& text, const std::string& name);
 
-// How many of the first `bytes` bytes of a file the page cache lacks, in whole pages; nothing where
-// the kernel does not report it (cachestat(2) is of Linux 6.5).
+// How many of the first `bytes` bytes of a file are not in the page cache, in whole pages. Empty if
+// the kernel does not report it: cachestat(2) exists since Linux 6.5.
 std::optional<std::uint64_t> uncached_bytes(int fd, std::uint64_t bytes) noexcept;
 
 }  // namespace lade::detail

@@ -39,14 +39,15 @@ struct mounted_stores {
   }
 };
 
-static void require_mountable(std::string_view prefix, const std::shared_ptr<const store>& where) {
+static void require_mountable(std::string_view prefix,
+                              const std::shared_ptr<const store>& mounted) {
   constexpr auto doing = "mount a store";
   auto name = "'" + without_secrets(prefix) + "'";
   auto scheme = scheme_of(prefix);
   if (scheme.empty()) throw error(errc::invalid_argument, doing, name + " is no URL");
   if (scheme == "file")
     throw error(errc::invalid_argument, doing, name + " names files, which no store reads");
-  if (!where) throw error(errc::invalid_argument, doing, "no store is given for " + name);
+  if (!mounted) throw error(errc::invalid_argument, doing, "no store is given for " + name);
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {
@@ -94,8 +95,8 @@ std::shared_ptr<const store> find_store(std::string_view name) {
   return found;
 }
 
-[[noreturn]] static void refuse_path(std::string_view name, std::string_view why) {
-  throw error(errc::invalid_argument, "open " + printable(without_secrets(name)), why);
+[[noreturn]] static void refuse_path(std::string_view name, std::string_view reason) {
+  throw error(errc::invalid_argument, "open " + printable(without_secrets(name)), reason);
 }
 
 // RFC 8089: an empty host or "localhost", and a path with percent-encoded bytes.

@@ -113,8 +113,8 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
   if (info_.channels == 0) refuse("it has no channels");
   if (info_.sample_rate == 0) refuse("its sample rate is 0");
   if (u16(12) != wav_frame_bytes(info_))
-    refuse(fmt::format("its frames are said to have {} bytes; {} samples of {} bits have {}",
-                       u16(12), info_.channels, bits, wav_frame_bytes(info_)));
+    refuse(fmt::format("it states frames of {} bytes; {} samples of {} bits have {}", u16(12),
+                       info_.channels, bits, wav_frame_bytes(info_)));
 }
 
 // The bytes of the data, which begin at offset_. Throws if they are not there.

@@ -42,10 +42,10 @@ static int avif_orientation(const avifImage& image) {
 // The part of the stored image that is meant to be seen.
 static avifCropRect avif_aperture(const avifImage& image, const image_file& file) {
   avifCropRect part{0, 0, image.width, image.height};
-  avifDiagnostics why{};
+  avifDiagnostics diagnostics{};
   if ((image.transformFlags & AVIF_TRANSFORM_CLAP) != 0 &&
       avifCropRectConvertCleanApertureBox(&part, &image.clap, image.width, image.height,
-                                          image.yuvFormat, &why) == 0)
+                                          image.yuvFormat, &diagnostics) == 0)
     throw_damaged(file, "AVIF", "its clean aperture lies outside of it");
   return part;
 }

@@ -17,11 +17,11 @@ static constexpr unsigned bmp_masks = 3;
 static constexpr unsigned bmp_masks_alpha = 6;
 
 void bmp_reader::open(const image_file& file) {
-  const auto of = read_header(file);
-  if (of.compression == bmp_runs_8 || of.compression == bmp_runs_4)
-    read_runs(file, of);
+  const auto file_header = read_header(file);
+  if (file_header.compression == bmp_runs_8 || file_header.compression == bmp_runs_4)
+    read_runs(file, file_header);
   else
-    read_rows(file, of);
+    read_rows(file, file_header);
 }
 
 void bmp_reader::close() noexcept {
@@ -38,45 +38,47 @@ bmp_reader::header bmp_reader::read_header(const image_file& file) {
                 fmt::format("a BMP with a header of {} bytes", size));
   if (!info.holds(0, size)) throw_damaged(file, "BMP", "its header is cut off");
   const bool narrow = size == 12;
-  header of{.width = narrow ? static_cast<std::int64_t>(info.little(4, 2))
-                            : static_cast<std::int32_t>(info.little(4, 4)),
-            .height = narrow ? static_cast<std::int64_t>(info.little(6, 2))
-                             : static_cast<std::int32_t>(info.little(8, 4)),
-            .bits = static_cast<unsigned>(info.little(narrow ? 10 : 14, 2)),
-            .compression = size < 40 ? bmp_plain : static_cast<unsigned>(info.little(16, 4)),
-            .pixels = bytes.little(10, 4)};
-  of.top_down = of.height < 0;
-  of.height = std::abs(of.height);
-  set_shape(file, of.width, of.height, false);
-  check_kind(file, of);
-  if (of.bits > 8)
-    read_masks(file, info, of);
+  header file_header{
+      .width = narrow ? static_cast<std::int64_t>(info.little(4, 2))
+                      : static_cast<std::int32_t>(info.little(4, 4)),
+      .height = narrow ? static_cast<std::int64_t>(info.little(6, 2))
+                       : static_cast<std::int32_t>(info.little(8, 4)),
+      .bits = static_cast<unsigned>(info.little(narrow ? 10 : 14, 2)),
+      .compression = size < 40 ? bmp_plain : static_cast<unsigned>(info.little(16, 4)),
+      .pixels = bytes.little(10, 4)};
+  file_header.top_down = file_header.height < 0;
+  file_header.height = std::abs(file_header.height);
+  set_shape(file, file_header.width, file_header.height, false);
+  check_kind(file, file_header);
+  if (file_header.bits > 8)
+    read_masks(file, info, file_header);
   else
-    read_palette(file, info.from(size), size < 40 ? 0 : info.little(32, 4), of.bits,
+    read_palette(file, info.from(size), size < 40 ? 0 : info.little(32, 4), file_header.bits,
                  narrow ? 3 : 4);
-  return of;
+  return file_header;
 }
 
-void bmp_reader::check_kind(const image_file& file, const header& of) {
-  const auto bits = of.bits;
+void bmp_reader::check_kind(const image_file& file, const header& file_header) {
+  const auto bits = file_header.bits;
   const bool good =
-      of.compression == bmp_plain ? bits == 16 || bits == 24 || bits == 32 || bits == 1 ||
-                                        bits == 2 || bits == 4 || bits == 8
-      : of.compression == bmp_runs_8                                     ? bits == 8
-      : of.compression == bmp_runs_4                                     ? bits == 4
-      : of.compression == bmp_masks || of.compression == bmp_masks_alpha ? bits == 16 || bits == 32
-                                                                         : false;
+      file_header.compression == bmp_plain ? bits == 16 || bits == 24 || bits == 32 || bits == 1 ||
+                                                 bits == 2 || bits == 4 || bits == 8
+      : file_header.compression == bmp_runs_8 ? bits == 8
+      : file_header.compression == bmp_runs_4 ? bits == 4
+      : file_header.compression == bmp_masks || file_header.compression == bmp_masks_alpha
+          ? bits == 16 || bits == 32
+          : false;
   if (good) return;
   throw error(errc::unsupported, file.doing,
-              fmt::format("a BMP of {} bits with compression {}", bits, of.compression));
+              fmt::format("a BMP of {} bits with compression {}", bits, file_header.compression));
 }
 
 // `info` begins with the header. Masks lie behind its first 40 bytes, whatever its size.
-void bmp_reader::read_masks(const image_file& file, detail::byte_view info, header& of) {
+void bmp_reader::read_masks(const image_file& file, detail::byte_view info, header& file_header) {
   constexpr std::array<std::uint32_t, 3> of_16_bits{0x7c00, 0x3e0, 0x1f};
   constexpr std::array<std::uint32_t, 3> of_32_bits{0xff0000, 0xff00, 0xff};
-  auto masks = of.bits == 16 ? of_16_bits : of_32_bits;
-  if (of.compression != bmp_plain) {
+  auto masks = file_header.bits == 16 ? of_16_bits : of_32_bits;
+  if (file_header.compression != bmp_plain) {
     if (!info.holds(40, 12)) throw_damaged(file, "BMP", "its header is cut off");
     for (std::size_t c = 0; c < 3; ++c)
       masks[c] = static_cast<std::uint32_t>(info.little(40 + 4 * c, 4));
@@ -86,7 +88,7 @@ void bmp_reader::read_masks(const image_file& file, detail::byte_view info, head
     const auto ones = masks[c] >> shift;
     if (masks[c] == 0 || (ones & (ones + 1)) != 0 || ones > 0xffff)
       throw error(errc::unsupported, file.doing, "a BMP with channels whose bits are not adjacent");
-    of.masks[c] = {.shift = shift, .bits = std::popcount(ones)};
+    file_header.masks[c] = {.shift = shift, .bits = std::popcount(ones)};
   }
 }
 
@@ -105,52 +107,54 @@ static std::size_t bmp_row(std::size_t i, std::int64_t height, bool top_down) {
   return top_down ? i : static_cast<std::size_t>(height) - 1 - i;
 }
 
-void bmp_reader::read_rows(const image_file& file, const header& of) {
-  const auto count = static_cast<std::size_t>(of.height);
-  const auto used = (static_cast<std::size_t>(of.width) * of.bits + 7) / 8;
+void bmp_reader::read_rows(const image_file& file, const header& file_header) {
+  const auto count = static_cast<std::size_t>(file_header.height);
+  const auto used = (static_cast<std::size_t>(file_header.width) * file_header.bits + 7) / 8;
   const auto stride = (used + 3) / 4 * 4;
   const detail::byte_view bytes(file.bytes);
-  if (!bytes.holds(of.pixels, (count - 1) * stride + used))
+  if (!bytes.holds(file_header.pixels, (count - 1) * stride + used))
     throw_damaged(file, "BMP", "it is cut off");
   auto* frame = make_frame();
   for (std::size_t i = 0; i < count; ++i)
-    convert_row(bytes.part(of.pixels + i * stride, used), of,
-                frame + bmp_row(i, of.height, of.top_down) * frame_stride());
+    convert_row(bytes.part(file_header.pixels + i * stride, used), file_header,
+                frame + bmp_row(i, file_header.height, file_header.top_down) * frame_stride());
 }
 
-void bmp_reader::convert_row(detail::byte_view row, const header& of, std::uint8_t* out) {
-  const auto width = static_cast<std::size_t>(of.width);
-  if (of.bits <= 8) {
+void bmp_reader::convert_row(detail::byte_view row, const header& file_header, std::uint8_t* out) {
+  const auto width = static_cast<std::size_t>(file_header.width);
+  if (file_header.bits <= 8) {
     auto* indices = indices_.reserve(width);
-    for (std::size_t x = 0, bit = 0; x < width; ++x, bit += of.bits)
-      indices[x] = static_cast<std::uint8_t>((row[bit / 8] >> (8 - of.bits - bit % 8)) &
-                                             ((1U << of.bits) - 1));
+    for (std::size_t x = 0, bit = 0; x < width; ++x, bit += file_header.bits)
+      indices[x] = static_cast<std::uint8_t>((row[bit / 8] >> (8 - file_header.bits - bit % 8)) &
+                                             ((1U << file_header.bits) - 1));
     return colours_.look_up(indices, width, out);
   }
-  const auto bytes = of.bits / 8;
+  const auto bytes = file_header.bits / 8;
   for (std::size_t x = 0; x < width; ++x, out += 3) {
     std::uint32_t pixel = 0;
     for (unsigned i = 0; i < bytes; ++i) pixel |= std::uint32_t{row.data()[x * bytes + i]} << 8 * i;
     for (std::size_t c = 0; c < 3; ++c)
       out[c] =
-          byte_of(pixel >> of.masks[c].shift & ((1U << of.masks[c].bits) - 1), of.masks[c].bits);
+          byte_of(pixel >> file_header.masks[c].shift & ((1U << file_header.masks[c].bits) - 1),
+                  file_header.masks[c].bits);
   }
 }
 
 // Runs: a count and an index, or two indices of 4 bits in turns. A count of 0 is followed by 0, the
 // end of a row; 1, the end of the image; 2, a step right and up; or a count of indices that follow.
-void bmp_reader::read_runs(const image_file& file, const header& of) {
-  const detail::byte_view data = detail::byte_view(file.bytes).from(of.pixels);
-  const auto width = static_cast<std::size_t>(of.width);
-  const auto height = static_cast<std::size_t>(of.height);
-  const bool halves = of.compression == bmp_runs_4;
+void bmp_reader::read_runs(const image_file& file, const header& file_header) {
+  const detail::byte_view data = detail::byte_view(file.bytes).from(file_header.pixels);
+  const auto width = static_cast<std::size_t>(file_header.width);
+  const auto height = static_cast<std::size_t>(file_header.height);
+  const bool halves = file_header.compression == bmp_runs_4;
   auto* indices = indices_.reserve(width * height);
   std::fill_n(indices, width * height, std::uint8_t{0});
   std::size_t x = 0;
   std::size_t row = 0;
   const auto put = [&](unsigned index) {
     if (x < width)
-      indices[bmp_row(row, of.height, of.top_down) * width + x] = static_cast<std::uint8_t>(index);
+      indices[bmp_row(row, file_header.height, file_header.top_down) * width + x] =
+          static_cast<std::uint8_t>(index);
     ++x;
   };
   const auto half = [](unsigned byte, std::size_t i) { return i % 2 == 0 ? byte >> 4 : byte & 15; };

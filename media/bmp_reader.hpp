@@ -38,13 +38,13 @@ class bmp_reader final : public frame_reader {
   };
 
   header read_header(const image_file& file);
-  static void check_kind(const image_file& file, const header& of);
-  static void read_masks(const image_file& file, detail::byte_view info, header& of);
+  static void check_kind(const image_file& file, const header& file_header);
+  static void read_masks(const image_file& file, detail::byte_view info, header& file_header);
   void read_palette(const image_file& file, detail::byte_view entries, std::size_t used,
                     unsigned bits, std::size_t entry_bytes);
-  void read_rows(const image_file& file, const header& of);
-  void read_runs(const image_file& file, const header& of);
-  void convert_row(detail::byte_view row, const header& of, std::uint8_t* out);
+  void read_rows(const image_file& file, const header& file_header);
+  void read_runs(const image_file& file, const header& file_header);
+  void convert_row(detail::byte_view row, const header& file_header, std::uint8_t* out);
 
   palette colours_;
   scratch indices_;  // of a row, or of all where they are stored as runs

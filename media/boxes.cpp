@@ -67,8 +67,8 @@ static bool is_box_kept(const box_edges& moved, const box_edges& inside,
 }
 
 static void check_boxes(const tensor& boxes, const box_options& options, std::string_view doing) {
-  const auto require = [&](bool condition, std::string_view why) {
-    if (!condition) throw error(errc::invalid_argument, doing, why);
+  const auto require = [&](bool condition, std::string_view reason) {
+    if (!condition) throw error(errc::invalid_argument, doing, reason);
   };
   require(options.format <= box_format::cxcywh, "format is none of box_format");
   require(0 <= options.min_visible && options.min_visible <= 1, "min_visible must be in [0, 1]");
@@ -87,8 +87,8 @@ static std::string_view name_of(box_format format) {
 
 static void check_edges(const box_edges& box, std::int64_t i, box_format format,
                         std::string_view doing) {
-  const auto refuse = [&](std::string_view why) {
-    throw error(errc::invalid_data, doing, fmt::format("box {} {}", i, why));
+  const auto refuse = [&](std::string_view reason) {
+    throw error(errc::invalid_data, doing, fmt::format("box {} {}", i, reason));
   };
   if (!std::isfinite(box.width()) || !std::isfinite(box.height())) refuse("is not finite");
   if (box.width() < 0 || box.height() < 0)
@@ -157,8 +157,8 @@ cropped_boxes crop_boxes(const sample& in, std::string_view field, const chosen_
 }
 
 tensor cropped_boxes::rows_of(const tensor& values) const {
-  const auto refuse = [](const std::string& why) {
-    throw error(errc::invalid_argument, "choose the rows of boxes", why);
+  const auto refuse = [](const std::string& reason) {
+    throw error(errc::invalid_argument, "choose the rows of boxes", reason);
   };
   if (values.rank() == 0 || !values.contiguous() || !values.where().is_host_accessible())
     refuse("the values must be contiguous, with a row for each box, in memory of the host");

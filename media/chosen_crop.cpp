@@ -32,8 +32,8 @@ static bool is_possible_result(int size, int of_image) {
 }
 
 void check_chosen(const chosen_crop& chosen, std::string_view doing) {
-  const auto require = [&](bool condition, std::string_view why) {
-    if (!condition) throw error(errc::invalid_argument, doing, why);
+  const auto require = [&](bool condition, std::string_view reason) {
+    if (!condition) throw error(errc::invalid_argument, doing, reason);
   };
   const auto& [box, isolated, flip, image, result] = chosen;
   require(image.width > 0 && image.height > 0, "the crop is of an image without pixels");
@@ -52,11 +52,11 @@ static std::string text_of_size(const image_size& size) {
   return fmt::format("{} x {}", size.width, size.height);
 }
 
-void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
+void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view name,
                    std::string_view doing) {
   if (chosen.image == image) return;
   throw error(errc::invalid_data, doing,
-              fmt::format("{} is {}, its crop that of an image of {}", what, text_of_size(image),
+              fmt::format("{} is {}, its crop that of an image of {}", name, text_of_size(image),
                           text_of_size(chosen.image)));
 }
 

@@ -160,9 +160,9 @@ static double length_within(const axis_range& part, int size) {
 
 chosen_crop choose_crop(int width, int height, const image_options& options, random draw) {
   check_crop(width, height, options);
-  auto how = options;
-  how.shorter_side = resolved_shorter_side(options);
-  const auto crop = plan_crop(width, height, {}, how, draw);
+  auto checked = options;
+  checked.shorter_side = resolved_shorter_side(options);
+  const auto crop = plan_crop(width, height, {}, checked, draw);
   const bool part_of_width = crop.x.low > 0 || crop.x.high < width;
   const bool part_of_height = crop.y.low > 0 || crop.y.high < height;
   return {.box = {.left = crop.x.begin,

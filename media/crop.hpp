@@ -43,10 +43,11 @@ image_crop plan_crop(int stored_width, int stored_height, const orientation& tur
 image_crop plan_chosen(const chosen_crop& chosen, int stored_width, int stored_height,
                        const orientation& turn, std::string_view doing);
 
-// Throws error(invalid_argument) for a crop that no image has, error(invalid_data) for one of an
-// image of another size than `image`, which is called `what`: "the mask".
+// check_chosen throws error(invalid_argument) for a crop that no image can have. check_size_of
+// throws error(invalid_data) if the crop is of an image of another size. `name`: of the image, for
+// errors.
 void check_chosen(const chosen_crop& chosen, std::string_view doing);
-void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view what,
+void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view name,
                    std::string_view doing);
 
 // The tensor, and the crop, in a field of a sample. Throw error(invalid_argument) if there is none.

@@ -21,7 +21,7 @@ image_reader& decoders::reader_of(const image_file& file) {
   throw error(errc::unsupported, file.doing, "the first bytes are of no known image format");
 }
 
-// What the thread keeps, while it does not use it.
+// The idle decoders of the thread.
 static std::unique_ptr<decoders>& decoders_slot() {
   thread_local std::unique_ptr<decoders> slot;
   return slot;

@@ -1,4 +1,4 @@
-// All that a thread decodes images with.
+// The image decoders of a thread.
 
 #pragma once
 
@@ -19,21 +19,21 @@
 
 namespace lade::media {
 
-// What one image at a time is decoded with.
+// The decoder and the resizer of one image at a time.
 struct image_lane {
   quick_jpeg jpeg;
   resizer resize;
   pixel_writer writer;
 };
 
-// One reader per format, and what turns their rows into a tensor. All memory that the module keeps
-// for a thread is in here.
+// One reader per format, and the lanes that write tensors. Owns all memory that the module keeps
+// per thread.
 struct decoders {
-  // Two images are decoded at a time, while a third one that is complete waits to be resized.
-  // Others use the first lane.
+  // Two images are decoded at a time, while a third one, complete, waits to be resized. Readers
+  // other than quick_jpeg use the first lane.
   std::array<image_lane, 3> lanes;
   jpeg_table_cache jpeg_tables;
-  jpeg_reader jpeg;  // of what quick_jpeg does not read
+  jpeg_reader jpeg;  // for images that quick_jpeg does not support
   png_reader png;
   tiff_reader tiff;
   webp_reader webp;
@@ -42,17 +42,16 @@ struct decoders {
   bmp_reader bmp;
   pnm_reader pnm;
 
-  // The reader of the format that the first bytes of `file` announce. Throws error(unsupported) if
-  // they announce none, error(invalid_data) for an empty file.
+  // The reader for the format of `file`, by its first bytes. Throws error(unsupported) for an
+  // unknown format, error(invalid_data) for an empty file.
   image_reader& reader_of(const image_file& file);
 
-  // Destroys those that the calling thread keeps, and so frees their scratch memory.
+  // Destroys the idle decoders of the calling thread, and frees their memory.
   static void release() noexcept;
 };
 
-// The decoders of the calling thread, for as long as this lives. The first use makes them; the
-// thread keeps them for the next. What is called meanwhile, a hook for instance, may decode as
-// well: it gets others.
+// Borrows the decoders of the calling thread until it is destroyed. The first use creates them, and
+// the thread keeps them. A nested use, for instance in a hook, creates others.
 class used_decoders {
  public:
   used_decoders();
@@ -61,9 +60,9 @@ class used_decoders {
 
   decoders* operator->() const noexcept { return used_.get(); }
 
-  // Has them freed at the end, if an image or its result is large: most images are small, and a
+  // Frees the decoders at the end if an image or its result is large: most images are small, and a
   // pool has many threads.
-  void note(int width, int height) noexcept {
+  void record(int width, int height) noexcept {
     large_ = large_ || image_reader::is_large(width, height);
   }
 

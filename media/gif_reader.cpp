@@ -216,7 +216,7 @@ const std::uint8_t* gif_reader::decode(const image_file& file, const picture& fi
   auto* indices = indices_.reserve(pixels);
   if (literal_bits < 1 || literal_bits > 8 ||
       !gif_decode(std::as_bytes(std::span(codes, count)), literal_bits, {indices, pixels}))
-    throw_damaged(file, "GIF", "its first image has fewer pixels than it says");
+    throw_damaged(file, "GIF", "its first image has fewer pixels than it states");
   return indices;
 }
 

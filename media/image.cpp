@@ -22,12 +22,12 @@
 
 namespace lade::media {
 
-// Refuses options, naming what they are for.
+// Throws error naming the operation if an option is invalid.
 class option_check {
  public:
   explicit option_check(std::string_view doing) noexcept : doing_(doing) {}
-  void operator()(bool condition, std::string_view why) const {
-    if (!condition) throw error(errc::invalid_argument, doing_, why);
+  void operator()(bool condition, std::string_view reason) const {
+    if (!condition) throw error(errc::invalid_argument, doing_, reason);
   }
 
  private:
@@ -110,7 +110,7 @@ static tensor new_slot(const tensor_spec& spec, std::string_view) {
   return {spec, allocate_now(spec.bytes())};
 }
 
-// By a crop if there is one, else by a draw.
+// Decodes an image with `crop`, or with one drawn from `draw` if it is null.
 static tensor decode_one(const sample& in, random draw, const chosen_crop* crop,
                          const image_options& options, image_counts& counts,
                          image_job::slot_of slot) {
@@ -148,12 +148,12 @@ chosen_crop decode_image::crop_of(const sample& in, random draw) const {
 }
 
 chosen_crop decode_image::crop_of(const sample& in, random draw, const image_size& result) const {
-  auto how = options_;
-  how.width = result.width;
-  how.height = result.height;
-  how.shorter_side = 0;
+  auto options = options_;
+  options.width = result.width;
+  options.height = result.height;
+  options.shorter_side = 0;
   const auto size = size_of_image(in, options_);
-  return choose_crop(size.width, size.height, how, draw);
+  return choose_crop(size.width, size.height, options, draw);
 }
 
 static image_job::slot_of slot_for(const taken_sample& taken) {
@@ -163,16 +163,18 @@ static image_job::slot_of slot_for(const taken_sample& taken) {
 }
 static image_job::slot_of slot_for(const taken_item<sample, tensor>&) { return new_slot; }
 
-static void give(taken_sample& taken, tensor&&) { taken.done(); }
-static void give(taken_item<sample, tensor>& taken, tensor&& made) { taken.give(std::move(made)); }
+static void complete(taken_sample& taken, tensor&&) { taken.done(); }
+static void complete(taken_item<sample, tensor>& taken, tensor&& made) {
+  taken.give(std::move(made));
+}
 
-// The job of an item that has been taken, if there is one.
+// A job, and the item that it decodes, if there is one.
 template <class Taken>
 struct taken_job {
   image_job job;
   std::optional<Taken> taken = {};
 
-  // Takes the next item whose image can be begun.
+  // Takes items until the image of one has begun. Items that fail are reported.
   template <class Waiting>
   void begin(Waiting& waiting) {
     while ((taken = waiting.next())) {
@@ -187,7 +189,7 @@ struct taken_job {
   void finish(const image_job::partner_source& partner) {
     try {
       auto made = job.finish(partner);
-      give(*taken, std::move(made));
+      complete(*taken, std::move(made));
     } catch (...) {
       taken->fail(std::current_exception());
     }
@@ -195,8 +197,8 @@ struct taken_job {
   }
 };
 
-// Two at a time: while one image is decoded and resized, the next is decoded with it, and when that
-// is complete, the one behind it.
+// Decodes two images at a time: while one is decoded and resized, the next is decoded with it, and
+// after that the one after next.
 template <class Waiting>
 static void decode_waiting(Waiting& waiting, const image_options& options, image_counts& counts) {
   using taken = typename decltype(waiting.next())::value_type;
@@ -205,14 +207,14 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
                                         {.job = {worker, 1, options, counts}},
                                         {.job = {worker, 2, options, counts}}}};
   std::size_t first = 0;
-  std::exception_ptr failure;  // to take another item: those in hand have nothing to do with it
+  std::exception_ptr failure;  // of taking an item; items in flight are not affected
   const auto partner = [&]() -> image_job* {
     try {
       for (std::size_t i = 1; i < jobs.size() && !failure; ++i) {
         auto& other = jobs[(first + i) % jobs.size()];
         if (!other.taken) other.begin(waiting);
         if (!other.taken) return nullptr;
-        if (other.job.goes_along()) return &other.job;
+        if (other.job.can_interleave()) return &other.job;
       }
     } catch (...) {
       failure = std::current_exception();
@@ -236,13 +238,13 @@ void decode_image::operator()(waiting_items<sample, tensor>& waiting) const {
   decode_waiting(waiting, options_, *counts_);
 }
 
-// A copy of the decoder is the coroutine's.
+// The coroutine owns a copy of the decoder.
 static task<tensor> read_image(decode_image decode, std::shared_ptr<const byte_reader> from,
                                random draw) {
   auto content = co_await from->read_at(0, static_cast<std::size_t>(from->size()));
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   co_await continue_on_pool();
-  if (here.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
+  if (current.stop.stop_requested()) throw error(errc::stopped, "decode " + from->name());
   co_return decode(sample(from->name()).with_data(std::move(content)), draw);
 }
 

@@ -14,8 +14,9 @@ tensor_spec spec_of(const image_options& options, int width, int height) {
   return {options.type, {height, width, channels}};
 }
 
-// The factor by which libjpeg shrinks the part that is wanted, to no less than twice the result:
-// its way is sharper than a triangle, and differs less the more of the shrinking is left to us.
+// The factor by which libjpeg shrinks the crop, to no less than twice the result. Its filter is
+// sharper than a triangle; the more of the shrinking lade's resize does, the smaller the
+// difference.
 static int reduction_of(const image_crop& crop) {
   const bool turned = crop.turn.transposed;
   const double shrinking = std::min(crop.x.length / (turned ? crop.height : crop.width),
@@ -25,15 +26,15 @@ static int reduction_of(const image_crop& crop) {
   return 1;
 }
 
-// The same part of an image of 1 / `reduction` of the size.
+// The same part of an image that is reduced to 1 / `reduction`.
 static image_crop shrunk(image_crop crop, int reduction, int width, int height) {
   crop.x = coarser(crop.x, {.size = width, .step = static_cast<double>(reduction)});
   crop.y = coarser(crop.y, {.size = height, .step = static_cast<double>(reduction)});
   return crop;
 }
 
-// Planes are decoded in full width from the top, rows only where they are wanted: planes win where
-// that is most of the image, or where libjpeg shrinks them.
+// Planes are decoded in full width from the top; rows are decoded only inside the crop. So planes
+// are faster if the crop is most of the image, or if libjpeg shrinks them.
 static bool planes_are_faster(const image_crop& crop, int width, int height) {
   constexpr double most = 0.5;  // measured, with 500 x 375 photos
   const double all = static_cast<double>(width) * height;
@@ -80,7 +81,7 @@ static void decode_luma(image_lane& lane) {
   lane.resize.run(luma, 1, lane.writer);
 }
 
-// From rows of Y, Cb and Cr.
+// Resizes rows of Y, Cb and Cr.
 template <class Rows, class Jpeg>
 static void decode_yuv(image_lane& lane, Jpeg& jpeg) {
   Rows y(jpeg, 0, lane.resize.luma().columns.first());
@@ -89,7 +90,7 @@ static void decode_yuv(image_lane& lane, Jpeg& jpeg) {
   lane.resize.run_yuv(y, cb, cr, lane.writer);
 }
 
-// Has a reader read a file, and closes it when that is done with or has failed.
+// Opens a file with a reader; the destructor closes it.
 class opened_reader {
  public:
   opened_reader(image_reader& reader, const image_file& file) : reader_(reader) {
@@ -107,43 +108,43 @@ class opened_reader {
   image_reader& reader_;
 };
 
-void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_crop* given) {
-  close();  // what is left of an image that could not be begun
+void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_crop* chosen) {
+  close();  // remains of an image whose begin() threw
   doing_ = "decode " + in.name();
   file_ = {.bytes = encoded_bytes(in, options_.field, doing_).bytes(),
            .doing = doing_,
            .max_pixels = options_.max_pixels,
            .strict = options_.strict};
   draw_ = draw;
-  given_.reset();
-  if (given != nullptr) {
-    check_chosen(*given, doing_);
-    given_ = *given;
+  chosen_crop_.reset();
+  if (chosen != nullptr) {
+    check_chosen(*chosen, doing_);
+    chosen_crop_ = *chosen;
   } else if (!options_.crop_field.empty()) {
-    given_ = stored_crop(in, options_.crop_field, doing_);
+    chosen_crop_ = stored_crop(in, options_.crop_field, doing_);
   }
-  slot_of_ = std::move(slot);
+  provide_slot_ = std::move(slot);
   reader_ = &worker_->reader_of(file_);
   way_ = reader_ == &worker_->jpeg ? begin_quickly() : way::by_reader;
   if (!is_quick()) lane_.jpeg.close();
 }
 
-// Reads the headers and plans the decoding, if the image is one for lane_.jpeg.
+// Reads the headers and plans the decoding, if lane_.jpeg supports the image.
 image_job::way image_job::begin_quickly() {
   auto& jpeg = lane_.jpeg;
   if (!jpeg.open(file_, worker_->jpeg_tables)) return way::by_reader;
   if (jpeg.is_rgb() && options_.colour == image_colour::grey) return way::by_reader;
   const auto crop = crop_of(jpeg.width(), jpeg.height());
   make_slot(crop);
-  const auto how = quick_way(crop);
-  if (how == way::quick_planes) {
+  const auto chosen = quick_way(crop);
+  if (chosen == way::quick_planes) {
     begin_quick_planes(crop);
   } else {
     begin_writing(crop);
-    const int kept = how == way::quick_luma ? lane_.resize.rows_kept() : 1;
+    const int kept = chosen == way::quick_luma ? lane_.resize.rows_kept() : 1;
     jpeg.begin(part_of(lane_.resize.luma()), kept);
   }
-  return how;
+  return chosen;
 }
 
 image_job::way image_job::quick_way(const image_crop& crop) const {
@@ -193,10 +194,10 @@ tensor image_job::finish(const partner_source& partner) {
   return std::move(slot_);
 }
 
-// False if libjpeg-turbo is to decode the image.
+// Returns false if libjpeg-turbo must decode the image.
 bool image_job::decode_quickly(const partner_source& partner) {
   if (partner)
-    lane_.jpeg.go_with([&partner]() -> quick_jpeg* {
+    lane_.jpeg.interleave_with([&partner]() -> quick_jpeg* {
       auto* other = partner();
       return other != nullptr ? &other->lane_.jpeg : nullptr;
     });
@@ -205,7 +206,7 @@ bool image_job::decode_quickly(const partner_source& partner) {
     if (way_ == way::quick_luma) decode_luma(lane_);
     if (way_ == way::quick_planes) decode_yuv<quick_component_rows>(lane_, lane_.jpeg);
     return true;
-  } catch (const not_quick&) {
+  } catch (const needs_libjpeg&) {
     lane_.jpeg.close();
     return false;
   }
@@ -250,24 +251,24 @@ void image_job::decode_planes(const image_crop& crop) {
 }
 
 image_crop image_job::crop_of(int width, int height) {
-  worker_.note(width, height);
+  worker_.record(width, height);
   const auto turn = orientation_of(options_.orient ? reader_->orientation(file_) : 1);
-  if (given_) return plan_chosen(*given_, width, height, turn, doing_);
+  if (chosen_crop_) return plan_chosen(*chosen_crop_, width, height, turn, doing_);
   return plan_crop(width, height, turn, options_, draw_);
 }
 
-// Once for an image: its size is the same, whoever decodes it.
+// Called once per image: its size does not depend on the decoder.
 void image_job::make_slot(const image_crop& crop) {
-  worker_.note(crop.width, crop.height);
+  worker_.record(crop.width, crop.height);
   const auto spec = spec_of(options_, crop.width, crop.height);
-  if (slot_.spec() != spec || slot_.bytes() == nullptr) slot_ = slot_of_(spec, doing_);
+  if (slot_.spec() != spec || slot_.bytes() == nullptr) slot_ = provide_slot_(spec, doing_);
 }
 
 void image_job::close() noexcept {
   lane_.jpeg.close();
   way_ = way::by_reader;
   slot_ = {};
-  slot_of_ = nullptr;
+  provide_slot_ = nullptr;
 }
 
 }  // namespace lade::media

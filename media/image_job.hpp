@@ -1,4 +1,4 @@
-// An image on its way from its file to its tensor.
+// The decoding of one image: from its file to its tensor.
 
 #pragma once
 
@@ -17,15 +17,15 @@
 
 namespace lade::media {
 
-// What an image of that size becomes.
+// The spec of the tensor of an image of this size.
 tensor_spec spec_of(const image_options& options, int width, int height);
 
-// One image after another, with one lane of the thread's decoders, in two steps: begin() reads the
-// header and says where the pixels go, finish() decodes them. Images of other jobs may be begun and
-// finished in between.
+// Decodes one image after another, with one lane of the thread's decoders, in two steps: begin()
+// reads the header and obtains the slot, finish() decodes the pixels. Other jobs may begin and
+// finish in between. One thread at a time.
 class image_job {
  public:
-  // Where the tensor of an image is: known when its size is. `doing` is the beginning of errors.
+  // Returns the tensor of an image, once its size is known. `doing`: the operation, for errors.
   using slot_of = std::function<tensor(const tensor_spec& spec, std::string_view doing)>;
 
   image_job(used_decoders& worker, std::size_t lane, const image_options& options,
@@ -34,26 +34,30 @@ class image_job {
   image_job(const image_job&) = delete;
   ~image_job() { close(); }
 
-  // `in` outlives the image's job. The crop is `given`, or that of the options' crop_field, or else
-  // chosen by `draw`. Throws what decode_image throws; then there is nothing to finish.
-  void begin(const sample& in, random draw, slot_of slot, const chosen_crop* given = nullptr);
+  // Reads the header. `in` must live until finish() returns. The crop is `chosen`, else that of the
+  // option crop_field, else drawn from `draw`. Throws the errors of decode_image; then finish()
+  // must not be called.
+  void begin(const sample& in, random draw, slot_of slot, const chosen_crop* chosen = nullptr);
 
-  // Whether nothing of the image is left that could be decoded together with another.
+  // Whether nothing is left that could be decoded together with another image.
   bool is_complete() const noexcept { return !is_quick() || lane_.jpeg.is_complete(); }
 
-  // Whether it can be decoded together with another now: of a large image, only a few rows until it
-  // is its turn.
-  bool goes_along() const noexcept { return is_quick() && lane_.jpeg.goes_along(); }
+  // Whether the image can be decoded together with another one now. A large image can for a few
+  // rows only.
+  bool can_interleave() const noexcept { return is_quick() && lane_.jpeg.can_interleave(); }
 
-  // Decodes the image, and meanwhile those of other jobs, as far as all are quick: of those that
-  // `partner` gives, which have begun; see quick_jpeg::go_with. Gives the tensor. Throws what
-  // decode_image throws.
+  // Decodes the image and returns its tensor. If lade's own decoder reads it, other images that
+  // have begun, those that `partner` returns, are decoded together with it; see
+  // quick_jpeg::interleave_with. Throws the errors of decode_image.
   using partner_source = std::function<image_job*()>;
   tensor finish(const partner_source& partner = {});
 
  private:
-  // How the pixels come: from a reader of decoders, or by the lane's quick_jpeg as the colours of
-  // the image, as its luma alone, or as planes that are resized before they are converted.
+  // The source of the pixels:
+  //   by_reader      an image_reader of `decoders`
+  //   quick_colours  the lane's quick_jpeg: red, green and blue
+  //   quick_luma     the same: luma alone
+  //   quick_planes   the same: planes, which are resized before they are converted
   enum class way : std::uint8_t { by_reader, quick_colours, quick_luma, quick_planes };
 
   bool is_quick() const noexcept { return way_ != way::by_reader; }
@@ -86,12 +90,12 @@ class image_job {
   const image_options& options_;
   image_counts& counts_;
 
-  // Of the image.
+  // The present image.
   std::string doing_;
   image_file file_;
   random draw_;
-  std::optional<chosen_crop> given_;
-  slot_of slot_of_;
+  std::optional<chosen_crop> chosen_crop_;
+  slot_of provide_slot_;
   image_reader* reader_ = nullptr;
   way way_ = way::by_reader;
   tensor slot_;

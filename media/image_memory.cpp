@@ -103,8 +103,8 @@ static image_header png_header(detail::byte_view file) {
     has_key = has_key || file.from(at + 4).begins("tRNS");
   const auto samples = samples_of_colour[colour] + (has_key && colour != palette ? 1 : 0);
   const auto bytes = samples * (file[24] > 8 ? 2 : 1);
-  const bool as_it_is = file[24] == 8 && !has_key && (colour == 0 || colour == 2);
-  const auto converted = as_it_is ? 0U : (colour & 2) == 0 ? 1U : 3U;
+  const bool verbatim = file[24] == 8 && !has_key && (colour == 0 || colour == 2);
+  const auto converted = verbatim ? 0U : (colour & 2) == 0 ? 1U : 3U;
   return {.width = file.big(16, 4),
           .height = file.big(20, 4),
           .decoded_bytes = static_cast<double>(bytes + converted),

@@ -22,12 +22,11 @@ struct image_file {
   bool strict = true;
 };
 
-// Throws the error of an image whose data are not what the format demands. `why` names the place if
-// a decoder knows it.
+// Throws the error of an image whose data violate its format. `reason`: the details, if known.
 [[noreturn]] inline void throw_damaged(const image_file& file, std::string_view format,
-                                       std::string_view why = {}) {
+                                       std::string_view reason = {}) {
   std::string text = "the " + std::string(format) + "'s data are damaged";
-  if (!why.empty()) text.append(": ").append(why);
+  if (!reason.empty()) text.append(": ").append(reason);
   throw error(errc::invalid_data, file.doing, text);
 }
 

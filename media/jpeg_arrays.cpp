@@ -46,9 +46,9 @@ jvirt_barray_ptr jpeg_arrays::request(j_common_ptr jpeg, int /*pool*/, boolean z
   return reinterpret_cast<jvirt_barray_ptr>(added);
 }
 
-JBLOCKARRAY jpeg_arrays::access(j_common_ptr jpeg, jvirt_barray_ptr wanted, JDIMENSION first,
+JBLOCKARRAY jpeg_arrays::access(j_common_ptr jpeg, jvirt_barray_ptr array, JDIMENSION first,
                                 JDIMENSION count, boolean /*writable*/) {
-  const auto& from = *reinterpret_cast<blocks*>(wanted);
+  const auto& from = *reinterpret_cast<blocks*>(array);
   if (first > from.height || count > from.height - first) ERREXIT(jpeg, JERR_BAD_VIRTUAL_ACCESS);
   return from.rows + first;
 }

@@ -35,7 +35,7 @@ class jpeg_arrays {
 
   static jvirt_barray_ptr request(j_common_ptr jpeg, int pool, boolean zeroed, JDIMENSION width,
                                   JDIMENSION height, JDIMENSION most_rows);
-  static JBLOCKARRAY access(j_common_ptr jpeg, jvirt_barray_ptr wanted, JDIMENSION first,
+  static JBLOCKARRAY access(j_common_ptr jpeg, jvirt_barray_ptr array, JDIMENSION first,
                             JDIMENSION count, boolean writable);
 
   blocks* add(JDIMENSION width, JDIMENSION height, bool zeroed) noexcept;

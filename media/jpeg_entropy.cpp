@@ -6,17 +6,17 @@
 
 namespace lade::media {
 
-// What the loop keeps in registers.
+// The state that the loop keeps in registers.
 struct jpeg_cursor {
-  std::uint64_t word;   // the next bits, the first one on top
-  std::uint64_t count;  // of them that are behind the byte `next`
-  std::uint64_t next;   // address of what is loaded next
-  std::uint64_t place;
+  std::uint64_t word;   // the next bits, the first one is the most significant
+  std::uint64_t count;  // how many bits of the word precede the byte at `next`
+  std::uint64_t next;   // address of the next load
+  std::uint64_t output;
   const std::uint64_t* table;
   const jpeg_section* section;
 };
 
-// 64 bits from an address on, the first one on top.
+// Loads 64 bits from an address, the first one as the most significant.
 LADE_INLINE std::uint64_t load_bits(std::uint64_t address) noexcept {
   std::uint64_t loaded = 0;
   __builtin_memcpy(&loaded, reinterpret_cast<const void*>(address), sizeof loaded);
@@ -28,7 +28,7 @@ LADE_INLINE std::uint64_t position_of(const jpeg_cursor& c) noexcept {
   return 8 * c.next - c.count;
 }
 
-// Has at least 48 bits be loaded.
+// Loads at least 48 bits from a position.
 LADE_INLINE void load_from(jpeg_cursor& c, std::uint64_t position) noexcept {
   c.next = position / 8;
   c.word = load_bits(c.next) << position % 8;
@@ -36,27 +36,27 @@ LADE_INLINE void load_from(jpeg_cursor& c, std::uint64_t position) noexcept {
   c.count = 56 - position % 8;
 }
 
-// Has at least 56 bits be loaded, 64 if there are so many. What is loaded does not depend on what
-// was looked up last: so it is there when it is needed.
+// Fills the word to at least 56 bits. The address of the load does not depend on the last lookup,
+// so the load is complete when its bits are needed.
 LADE_INLINE void refill(jpeg_cursor& c) noexcept {
   c.word |= load_bits(c.next) >> c.count;
   c.next += (63 - c.count) / 8;
   c.count |= 56;
 }
 
-// Code and value bits as one number, of 1 to 63 bits.
+// The first 1 to 63 bits, code and value, as one number.
 LADE_INLINE std::uint64_t first_bits(std::uint64_t bits, unsigned count) noexcept {
   return bits >> (64 - count);
 }
 
-// What calls return, so that the loop's cursor stays in registers.
+// Returned by value, so that the loop's cursor stays in registers.
 struct read_value {
   int value = 0;
-  unsigned bits = 0;  // of code and value
-  unsigned run = 0;   // zeros before it
+  unsigned bits = 0;  // length of the code and the value
+  unsigned run = 0;   // zero coefficients before the value
 };
 
-// The code and the value that `bits` begin with; `size` and `run` are in the symbol.
+// Reads the code and the value at the front of `bits`. The symbol holds the value's size and run.
 static read_value read_slowly(const slow_code& code, std::uint64_t bits, bool& damaged) noexcept {
   const auto found = code.find(bits);
   damaged |= found.length == 0;
@@ -70,19 +70,19 @@ static read_value read_slowly(const slow_code& code, std::uint64_t bits, bool& d
 
 static constexpr std::uint64_t coefficient_bytes = 128;
 
-// Where the block ends that a place behind its first coefficient or behind its last one is of.
-LADE_INLINE std::uint64_t end_of_block(std::uint64_t place) noexcept {
-  return (place - 1) / coefficient_bytes * coefficient_bytes + coefficient_bytes;
+// The end of a block. `address`: after its first coefficient, up to its end.
+LADE_INLINE std::uint64_t end_of_block(std::uint64_t address) noexcept {
+  return (address - 1) / coefficient_bytes * coefficient_bytes + coefficient_bytes;
 }
 
-LADE_INLINE void store_before(std::uint64_t place, std::uint64_t value) noexcept {
-  *reinterpret_cast<std::int16_t*>(place - 2) = static_cast<std::int16_t>(value);
+LADE_INLINE void store_before(std::uint64_t address, std::uint64_t value) noexcept {
+  *reinterpret_cast<std::int16_t*>(address - 2) = static_cast<std::int16_t>(value);
 }
 
 LADE_INLINE void next_section(jpeg_cursor& c) noexcept {
   ++c.section;
   c.table = c.section->table;
-  c.place = c.section->place;
+  c.output = c.section->output;
 }
 
 // Reads a long code and stores its value.
@@ -94,70 +94,70 @@ LADE_INLINE void next_section(jpeg_cursor& c) noexcept {
   if (section % 2 == 0) {
     const auto read = read_slowly(block.dc->slow, bits, s.damaged);
     position += read.bits;
-    store_before(c.place, static_cast<std::uint64_t>(read.value));
+    store_before(c.output, static_cast<std::uint64_t>(read.value));
     next_section(c);
     load_from(c, position);
     return c;
   }
   const auto& table = *block.ac;
   const auto index = static_cast<unsigned>(bits >> (64 - ac_table::long_bits)) - table.first_long;
-  const auto end = end_of_block(c.place);
+  const auto end = end_of_block(c.output);
   std::uint64_t value = 0;
   bool ended = false;
   if (const auto entry = index < ac_table::long_count ? table.long_entries[index] : 0; entry != 0) {
     position += code_entry::bits(entry);
-    c.place += code_entry::bytes(entry);
+    c.output += code_entry::bytes(entry);
     value = first_bits(bits, code_entry::bits(entry)) + code_entry::addend(entry);
   } else {
     const auto read = read_slowly(table.slow, bits, s.damaged);
     position += read.bits;
     ended = s.damaged || (read.value == 0 && read.run < 15);
-    if (!ended) c.place += 2 * (read.run + 1);
+    if (!ended) c.output += 2 * (read.run + 1);
     value = static_cast<std::uint64_t>(read.value);
   }
-  if (!ended && c.place <= end) store_before(c.place, value);
-  s.damaged |= c.place > end;
+  if (!ended && c.output <= end) store_before(c.output, value);
+  s.damaged |= c.output > end;
   load_from(c, position);
-  if (!ended && c.place < end) return c;
+  if (!ended && c.output < end) return c;
   next_section(c);
   return c;
 }
 
-// After an entry that led to or past a block's end. An entry of two symbols may have led there with
-// the first one: then the bits of the second belong to the next block.
+// Ends a block after an entry that reached or passed its end. If the first symbol of an entry of
+// two reached it, the bits of the second belong to the next block, and are put back.
 LADE_INLINE void fill_block(jpeg_stream& s, jpeg_cursor& c, std::uint64_t entry) noexcept {
-  const auto from = c.place - code_entry::bytes(entry), end = end_of_block(from);
-  auto by_first = -std::uint64_t{from + code_entry::first_bytes(entry) == end && c.place > end};
-  asm("" : "+r"(by_first));  // a mask, no jump: it would be predicted badly
+  const auto from = c.output - code_entry::bytes(entry), end = end_of_block(from);
+  auto by_first = -std::uint64_t{from + code_entry::first_bytes(entry) == end && c.output > end};
+  asm("" : "+r"(by_first));  // forces a mask: a branch would be mispredicted
   load_from(c, position_of(c) - (by_first & code_entry::bits_of_second(entry)));
-  s.overruns |= std::uint64_t{c.place > end} & ~by_first;
+  s.overruns |= std::uint64_t{c.output > end} & ~by_first;
   next_section(c);
 }
 
-// Goes to the next section if the entry ends this one.
+// Advances to the next section if the entry ends this one.
 LADE_INLINE void pass_end(jpeg_cursor& c, std::uint64_t entry) noexcept {
   const auto* const next = c.section + 1;
 #if defined(__x86_64__)
   asm("bt $55, %[entry]\n\t"
       "cmovc %[next_table], %[table]\n\t"
-      "cmovc %[next_place], %[place]\n\t"
+      "cmovc %[next_output], %[output]\n\t"
       "cmovc %[next], %[section]"
-      : [table] "+&r"(c.table), [place] "+&r"(c.place), [section] "+&r"(c.section)
+      : [table] "+&r"(c.table), [output] "+&r"(c.output), [section] "+&r"(c.section)
       : [entry] "r"(entry), [next] "r"(next), [next_table] "m"(next->table),
-        [next_place] "m"(next->place)
+        [next_output] "m"(next->output)
       : "cc");
 #else
   const bool ends = (entry & code_entry::ends) != 0;
   c.table = ends ? next->table : c.table;
-  c.place = ends ? next->place : c.place;
+  c.output = ends ? next->output : c.output;
   c.section = ends ? next : c.section;
 #endif
 }
 
 static constexpr code_entries no_advance{};
 
-// Three lookups, as many as the loaded bits are enough for, or fewer before what is rare. True if
-// the chunk is complete.
+// Does three lookups, for which one refill suffices, or fewer if a rare case occurs. Returns
+// whether the chunk is complete.
 LADE_INLINE bool decode_three(jpeg_stream& s, jpeg_cursor& c) noexcept {
   static_assert(3 * code_entry::most_bits <= 56);
   refill(c);
@@ -167,12 +167,12 @@ LADE_INLINE bool decode_three(jpeg_stream& s, jpeg_cursor& c) noexcept {
     const auto code_and_value = c.word >> (-entry & 63);
     c.word <<= entry & 63;
     c.count -= code_entry::bits(entry);
-    store_before(c.place + code_entry::first_bytes(entry), entry >> 32);
-    c.place += code_entry::bytes(entry);
-    store_before(c.place, code_and_value + code_entry::addend(entry));
-    if ((c.place & coefficient_bytes) != 0) [[unlikely]] {
+    store_before(c.output + code_entry::first_bytes(entry), entry >> 32);
+    c.output += code_entry::bytes(entry);
+    store_before(c.output, code_and_value + code_entry::addend(entry));
+    if ((c.output & coefficient_bytes) != 0) [[unlikely]] {
       if (code_entry::bytes(entry) == code_entry::long_code) {
-        c.place -= code_entry::long_code;
+        c.output -= code_entry::long_code;
         c = read_long_code(s, c);
       } else {
         fill_block(s, c, entry);
@@ -182,7 +182,7 @@ LADE_INLINE bool decode_three(jpeg_stream& s, jpeg_cursor& c) noexcept {
     pass_end(c, entry);
   }
   if (c.next > s.limit) [[unlikely]] {
-    asm volatile("");  // a jump, no conditional move: the next load would wait for it
+    asm volatile("");  // forces a branch: the next load would depend on a conditional move
     c.next = s.limit;
   }
   return c.table == no_advance.data();
@@ -192,7 +192,7 @@ LADE_INLINE jpeg_cursor cursor_of(const jpeg_stream& s) noexcept {
   jpeg_cursor c{.word = 0,
                 .count = 0,
                 .next = 0,
-                .place = s.at.place,
+                .output = s.at.output,
                 .table = s.at.table,
                 .section = s.section};
   load_from(c, s.position);
@@ -201,7 +201,7 @@ LADE_INLINE jpeg_cursor cursor_of(const jpeg_stream& s) noexcept {
 
 LADE_INLINE void keep_cursor(jpeg_stream& s, const jpeg_cursor& c) noexcept {
   s.position = position_of(c);
-  s.at = {.table = c.table, .place = c.place};
+  s.at = {.table = c.table, .output = c.output};
   s.section = c.section;
 }
 
@@ -231,12 +231,13 @@ void jpeg_stream::begin_image(std::span<const jpeg_block> blocks_of_mcu) noexcep
   for (std::size_t i = 0; i < order.size(); ++i) {
     order[i] = blocks_of_mcu[i % mcu_blocks];
     const auto first = reinterpret_cast<std::uintptr_t>(&coefficients[block_stride * i]) + 2;
-    sections[2 * i] = {.table = order[i].dc->entries.data(), .place = first};
-    sections[2 * i + 1] = {.table = order[i].ac->entries.data(), .place = first};
+    sections[2 * i] = {.table = order[i].dc->entries.data(), .output = first};
+    sections[2 * i + 1] = {.table = order[i].ac->entries.data(), .output = first};
   }
 }
 
-// Clears a block by vectors: GCC would call memset, or use an instruction that is slow to start.
+// Clears a block with vector stores. GCC would call memset or use `rep stos`, which is slow to
+// start.
 LADE_INLINE void clear_block(std::int16_t* block) noexcept {
   using vector [[gnu::vector_size(32), gnu::may_alias]] = std::int16_t;
   for (int i = 0; i < 4; ++i) reinterpret_cast<vector*>(block)[i] = vector{};
@@ -251,7 +252,7 @@ void jpeg_stream::begin_chunk(int blocks) noexcept {
   at = *section;
 }
 
-// Each component has its blocks side by side in an MCU.
+// In an MCU, the blocks of each component are adjacent.
 void jpeg_stream::end_chunk() noexcept {
   for (std::size_t first = 0, after = 0; first < mcu_blocks; first = after) {
     const auto component = order[first].component;

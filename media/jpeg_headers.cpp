@@ -113,7 +113,7 @@ class jpeg_header_parser {
   bool decide_sampling() {
     const auto& first = frame_[0];
     if (headers_.count == 1) {
-      headers_.together = first.down;
+      headers_.mcu_rows_per_group = first.down;
       return between_1_and_4(first.across) && between_1_and_4(first.down);
     }
     for (const auto& other : {frame_[1], frame_[2]})
@@ -145,8 +145,8 @@ class jpeg_header_parser {
     while (!segment.empty()) {
       const auto number = static_cast<std::size_t>(segment.byte());  // above 15: 16 bits each
       if (number >= quantisation_.size()) return false;
-      for (const auto place : jpeg_zigzag)
-        quantisation_[number][place] = static_cast<std::int16_t>(segment.byte());
+      for (const auto index : jpeg_zigzag)
+        quantisation_[number][index] = static_cast<std::int16_t>(segment.byte());
       has_quantisation_[number] = true;
     }
     return true;

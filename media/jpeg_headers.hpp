@@ -27,11 +27,11 @@ struct jpeg_component {
 struct jpeg_headers {
   int width = 0;
   int height = 0;
-  int count = 0;     // of components: 1 (grey) or 3
-  bool rgb = false;  // whether three components are R, G, B; else Y, Cb, Cr
-  int across = 1;    // blocks of the first component beside each other in
-  int down = 1;      // an MCU, and below each other; others have one
-  int together = 1;  // rows of MCUs that libjpeg decodes before it gives any
+  int count = 0;               // of components: 1 (grey) or 3
+  bool rgb = false;            // whether three components are R, G, B; else Y, Cb, Cr
+  int across = 1;              // blocks of the first component beside each other in
+  int down = 1;                // an MCU, and below each other; others have one
+  int mcu_rows_per_group = 1;  // rows of MCUs that libjpeg decodes before it gives any
   std::array<jpeg_component, 3> components;  // `count` of them
   int restart_interval = 0;                  // in MCUs; 0: no restarts
   std::size_t scan = 0;                      // where the file's entropy-coded bytes begin

@@ -44,9 +44,10 @@ void jpeg_image::reduce(int reduction) noexcept {
   }
 }
 
-// Segments lie behind each other: where one ends is compared with where decoding is.
+// Stores the segments one after the other. The end of a segment is later compared with the position
+// of decoding.
 bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
-  constexpr std::size_t behind = 1024;  // zeros, and room for the kernel
+  constexpr std::size_t behind = 1024;  // zeros that the kernel may read past the end
   auto* to = scan_.reserve(bytes.size() + behind);
   const auto begin = bit_position(to);
   segment_ends_.clear();
@@ -67,7 +68,7 @@ bool jpeg_image::unstuff(std::span<const std::uint8_t> bytes) {
   return true;
 }
 
-// To have entries hold two symbols pays for images that are not small.
+// Tables whose entries hold two symbols pay off unless the image is small.
 bool jpeg_image::find_tables(jpeg_table_cache& tables) {
   constexpr std::uint64_t large = 8 * 65536;
   const bool pair = segment_ends_.back() - stream_.position > large;
@@ -130,15 +131,15 @@ static std::size_t plane_bytes(const jpeg_headers& headers, int rows_of_mcus) no
   return plane_padding + first + others * stride_of(across) * down;
 }
 
-// See begin(), of the whole image or a part of it.
+// Must agree with begin(), for the whole image or a part of it.
 std::size_t jpeg_image::most_plane_bytes(const jpeg_headers& headers, int kept) noexcept {
   const int more = headers.down > 1 ? headers.down : 0;
-  const int few = (kept + 2 * more) / (8 * headers.down) + 2 + headers.together;
+  const int few = (kept + 2 * more) / (8 * headers.down) + 2 + headers.mcu_rows_per_group;
   const auto all = plane_bytes(headers, headers.rows());
   return std::min(all, std::max(most_of_small, plane_bytes(headers, few)));
 }
 
-// Where the planes lie, with so many rows of MCUs each. Returns the bytes that they take.
+// Lays the planes out, each with memory for `rows_of_mcus`. Returns their size in bytes.
 std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
   std::size_t bytes = plane_padding;
   kept_rows_ = rows_of_mcus;
@@ -152,15 +153,16 @@ std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
   return bytes;
 }
 
-// Rows of MCUs that libjpeg decodes for the rows of pixels above `bottom`: what it finds in any of
-// them is an error to `strict`. Upsampling needs one sample more of coarse components.
+// Rows of MCUs that libjpeg decodes for the rows of pixels above `bottom`: with `strict`, damage in
+// any of them is an error. Upsampling needs one more row of subsampled components.
 int jpeg_image::mcu_rows_above(int bottom) const noexcept {
   const int more = headers_.down > 1 ? headers_.down : 0;
   const int rows = ceil_divide(bottom + more, mcu_height());
-  return std::min(ceil_divide(rows, headers_.together) * headers_.together, rows_);
+  return std::min(ceil_divide(rows, headers_.mcu_rows_per_group) * headers_.mcu_rows_per_group,
+                  rows_);
 }
 
-// Upsampling needs one sample more on each side.
+// Upsampling needs one more sample on each side.
 void jpeg_image::begin(const jpeg_part& part, int kept) {
   const int more_columns = headers_.across > 1 ? headers_.across : 0;
   const int more_rows = headers_.down > 1 ? headers_.down : 0;
@@ -172,7 +174,7 @@ void jpeg_image::begin(const jpeg_part& part, int kept) {
   kept_ = kept + more_rows;
 
   auto bytes = lay_out(end_row_ - first_row_);
-  const int few = (kept_ + more_rows) / mcu_height() + 2 + headers_.together;
+  const int few = (kept_ + more_rows) / mcu_height() + 2 + headers_.mcu_rows_per_group;
   if (bytes > most_of_small && few < kept_rows_) bytes = lay_out(few);
   auto* next = samples_.reserve(bytes) + jpeg_kernels::row_padding;
   for (auto& plane : std::span(planes_).first(static_cast<std::size_t>(headers_.count))) {
@@ -186,7 +188,7 @@ void jpeg_image::begin(const jpeg_part& part, int kept) {
   row_ = 0;
   stream_.damaged = false;
   stream_.overruns = 0;
-  begun_ = true;
+  started_ = true;
   begin_segment();
   column_ = 0;
   begin_chunk();
@@ -204,7 +206,8 @@ void jpeg_image::begin_chunk() noexcept {
   stream_.begin_chunk(chunk_ * headers_.blocks());
 }
 
-// libjpeg takes all bytes of a segment, but for bits that fill the last one.
+// Whether all bytes of the segment are used, except padding bits of the last one: libjpeg demands
+// that.
 bool jpeg_image::ends_segment() const noexcept {
   const auto end = segment_ends_[segment_];
   return stream_.position <= end && end - stream_.position < 8;
@@ -239,15 +242,15 @@ void jpeg_image::transform_chunk() noexcept {
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) transform_component(c);
 }
 
-// Where the blocks of a chunk are, and their samples from the first one of the chunk on.
+// Computes where the samples of each block of a chunk go.
 void jpeg_image::place_blocks() noexcept {
   for (std::size_t c = 0; c < static_cast<std::size_t>(headers_.count); ++c) {
     const int of_mcu = across(c) * down(c), side = sides_[c];
-    const int place = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
+    const int offset = c == 0 ? 0 : headers_.across * headers_.down + static_cast<int>(c) - 1;
     for (int i = 0; i < jpeg_chunk * of_mcu; ++i) {
       const int mcu = i / of_mcu, in_mcu = i % of_mcu, x = mcu * across(c) + in_mcu % across(c);
       auto& block = blocks_[c][static_cast<std::size_t>(i)];
-      block.coefficients = stream_.block(mcu * headers_.blocks() + place + in_mcu);
+      block.coefficients = stream_.block(mcu * headers_.blocks() + offset + in_mcu);
       block.samples = in_mcu / across(c) * side * planes_[c].stride + x * side;
     }
   }
@@ -279,7 +282,7 @@ void jpeg_image::transform_component(std::size_t c) noexcept {
                          headers_.components[c].quantisation.data(), out.data(), plane.stride);
 }
 
-// At the edges of the image, upsampling takes the outermost samples for their own neighbours.
+// At the edges of the image, upsampling uses copies of the outermost samples as neighbours.
 void jpeg_image::pad_rows() noexcept {
   for (std::size_t c = 1; c < static_cast<std::size_t>(headers_.count); ++c) {
     const int width = plane_width(c);
@@ -292,9 +295,9 @@ void jpeg_image::pad_rows() noexcept {
 }
 
 bool jpeg_image::decode(int y, jpeg_image* other) {
-  const int wanted = std::min(mcu_rows_above(y + 1), end_row_);
+  const int end_row = std::min(mcu_rows_above(y + 1), end_row_);
   oldest_row_ = std::max(first_row_, (y + 1 - kept_) / mcu_height());
-  while (row_ < wanted && !damaged_) {
+  while (row_ < end_row && !damaged_) {
     if (other != nullptr && other->decodes()) {
       const int complete = kernels_->entropy->two(stream_, other->stream_);
       (complete == 0 ? *this : *other).end_chunk();
@@ -307,7 +310,7 @@ bool jpeg_image::decode(int y, jpeg_image* other) {
 }
 
 void jpeg_image::close() noexcept {
-  begun_ = false;
+  started_ = false;
   damaged_ = false;
   scan_.end_image();
   samples_.end_image();

@@ -1,4 +1,4 @@
-// A JPEG that lade decodes itself: from its bytes to planes of samples.
+// lade's own JPEG decoder: from the bytes of a file to planes of samples.
 
 #pragma once
 
@@ -26,60 +26,64 @@ struct jpeg_part {
   int bottom = 0;
 };
 
-// One image after another. `decode` goes on by a row of MCUs, alone or together with another image.
-// For one thread.
+// Decodes one image after another, by rows of MCUs, alone or together with a second image.
+//
+//   open --> reduce (optional) --> begin --> decode ... --> close
+//
+// One thread at a time.
 class jpeg_image {
  public:
   explicit jpeg_image(simd level = best_simd()) : kernels_(&jpeg_kernels_of(level)) {}
 
-  // Reads the headers and unstuffs the scan. False if libjpeg-turbo is to read the image: see
-  // read_jpeg_headers; also if the scan does not end with the end of the image, and if the image
-  // has more than `max_pixels`, for which no memory is allocated. `file` and `tables` outlive the
-  // reading.
+  // Reads the headers and unstuffs the scan. `file` and `tables` must live until close().
+  // Returns false if libjpeg-turbo must read the image:
+  //   - read_jpeg_headers does not support it
+  //   - the scan does not end with the image
+  //   - it has more than `max_pixels`; then no memory is allocated for it
   bool open(std::span<const std::byte> file, jpeg_table_cache& tables,
             std::int64_t max_pixels = std::numeric_limits<std::int64_t>::max());
   const jpeg_headers& headers() const noexcept { return headers_; }
 
-  // Has the image be decoded at 1 / `reduction` (1, 2, 4 or 8) of its size rounded up, as libjpeg
-  // does it: coarse components are reduced by less where that makes them as large as the first.
-  // From now on, rows and columns are those of the reduced image. To be called after open.
+  // Sets the scale 1 / `reduction` (1, 2, 4 or 8); sizes are rounded up. As in libjpeg, subsampled
+  // components are reduced by less if that gives them the size of the first one. Afterwards, rows
+  // and columns are those of the reduced image. Call after open.
   void reduce(int reduction) noexcept;
 
-  // Which part will be asked for, and how many rows of the image stay in place, counted back from
-  // the last that was asked for. To be called once, before decode. Small images are decoded into
-  // memory for all of their part, so that they can be taken along from the first row to the last;
-  // of large ones only a few rows are in memory, where the cache of the processor holds them.
+  // Sets the part that will be decoded. Call once, before decode.
+  // `kept`: how many rows stay valid, counted back from the last requested row.
+  // A small image gets memory for its whole part, so that it can be decoded completely beside
+  // another one. A large image gets memory for a few rows, which fit into the CPU cache.
   void begin(const jpeg_part& part, int kept);
 
-  // Decodes until row `y` of the image is complete, and the rows that its upsampling needs.
-  // Meanwhile the other image, if not null, is decoded too, as far as its part goes. False if the
-  // data are damaged, or so unusual that libjpeg-turbo is to read the image.
+  // Decodes up to row `y` of the image, and the rows that its upsampling needs. Decodes `other`
+  // together with it, up to the end of its part; null: there is none. Returns false if the data are
+  // damaged, or so unusual that libjpeg-turbo must read the image.
   bool decode(int y, jpeg_image* other);
 
-  // What the planes of an image take at most, if `kept` rows stay in place.
+  // The most memory that the planes of an image take, in bytes.
   static std::size_t most_plane_bytes(const jpeg_headers& headers, int kept) noexcept;
 
-  // Whether decode() has nothing to do for row `y`, and for any row.
+  // Whether row `y`, or the whole part, is decoded.
   bool has_row(int y) const noexcept { return row_ >= std::min(mcu_rows_above(y + 1), end_row_); }
-  bool is_complete() const noexcept { return !begun_ || damaged_ || row_ >= end_row_; }
+  bool is_complete() const noexcept { return !started_ || damaged_ || row_ >= end_row_; }
 
-  // Whether it can be the `other` one.
-  bool decodes() const noexcept { return begun_ && !damaged_ && row_ < end_row_ && has_room(); }
+  // Whether it can be the `other` image of decode().
+  bool decodes() const noexcept { return started_ && !damaged_ && row_ < end_row_ && has_room(); }
 
-  // A row of component `c`, from its first sample on. There are row_padding bytes before and behind
-  // it that may be read and written. `y` is of the component, of a row that is still there.
+  // A row of component `c`. row_padding bytes before and after it may be read and written.
+  // `y`: the row of the component; it must be valid.
   std::uint8_t* plane_row(std::size_t c, int y) noexcept {
     const auto& plane = planes_[c];
     return plane.first + y % plane.rows * plane.stride;
   }
 
-  // Samples of a component, and how many of the first one lie side by side on one of its samples.
+  // The width of a component, and how many samples of the first component one of its samples spans.
   int plane_width(std::size_t c) const noexcept;
   int plane_height(std::size_t c) const noexcept;
   int columns_of_first(std::size_t c) const noexcept;
   int rows_of_first(std::size_t c) const noexcept;
 
-  // How many pixels of the image, before it is reduced, a sample stands for.
+  // How many pixels of the unreduced image one sample spans.
   int pixels_across(std::size_t c) const noexcept {
     return 8 * headers_.across / (across(c) * sides_[c]);
   }
@@ -87,10 +91,10 @@ class jpeg_image {
     return 8 * headers_.down / (down(c) * sides_[c]);
   }
 
-  // How many rows of a component belong to the MCUs with the rows of the image above `bottom`.
+  // How many rows of a component are in the MCUs that hold the image's rows above `bottom`.
   int rows_above(std::size_t c, int bottom) const noexcept;
 
-  // Frees what belongs to this image alone, and forgets its headers.
+  // Frees the memory of this image, and drops its headers, which are views of the file.
   void close() noexcept;
 
  private:
@@ -125,37 +129,37 @@ class jpeg_image {
   std::array<std::shared_ptr<const dc_table>, 3> dc_;
   std::array<std::shared_ptr<const ac_table>, 3> ac_;
 
-  std::array<int, 3> sides_{8, 8, 8};  // of a block, in samples of each component
+  std::array<int, 3> sides_{8, 8, 8};  // size of a decoded block, in samples, by component
 
   scratch scan_;                             // unstuffed
-  std::vector<std::uint64_t> segment_ends_;  // positions in it: of each restart segment
+  std::vector<std::uint64_t> segment_ends_;  // position of the end of each restart segment
   std::size_t segment_ = 0;
 
   scratch samples_;
   std::array<sample_plane, 3> planes_;
 
-  // In MCUs: what is wanted, and where decoding is. A chunk never reaches over a row of MCUs or a
-  // restart.
+  // The part and the position of decoding, in MCUs. A chunk ends at the end of a row of MCUs and at
+  // a restart.
   int columns_ = 0;
   int rows_ = 0;
   int first_row_ = 0;
   int end_row_ = 0;
   int first_column_ = 0;
   int end_column_ = 0;
-  int kept_ = 0;        // rows of the image, from the last that was asked for
-  int kept_rows_ = 0;   // of MCUs, in memory
-  int oldest_row_ = 0;  // which may still be asked for
+  int kept_ = 0;        // rows of the image that stay valid before the last requested one
+  int kept_rows_ = 0;   // rows of MCUs in memory
+  int oldest_row_ = 0;  // the oldest row that may still be requested
   int row_ = 0;
   int column_ = 0;
   int chunk_ = 0;
   int until_restart_ = 0;
-  bool begun_ = false;
+  bool started_ = false;
   bool damaged_ = false;
 
-  // Of the blocks of a chunk, by component.
+  // A block of the chunk, and where its samples go.
   struct placed_block {
     const std::int16_t* coefficients = nullptr;
-    std::ptrdiff_t samples = 0;  // behind the first sample of the chunk
+    std::ptrdiff_t samples = 0;  // offset from the first sample of the chunk
   };
   static constexpr std::size_t most_blocks = jpeg_chunk * 4;
   std::array<std::array<placed_block, most_blocks>, 3> blocks_;

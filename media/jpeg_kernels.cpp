@@ -76,8 +76,8 @@ static bool rows_are_small(const std::array<int, 64>& block) {
 static bool dequantise(const std::int16_t* zigzag, const std::int16_t* quantisation,
                        std::array<int, 64>& block) {
   for (std::size_t k = 0; k < 64; ++k) {
-    const auto place = jpeg_zigzag[k];
-    block[place] = zigzag[k] * quantisation[place];
+    const auto index = jpeg_zigzag[k];
+    block[index] = zigzag[k] * quantisation[index];
   }
   return columns_are_small(block);
 }

@@ -24,12 +24,12 @@ bool slow_code::build(const huffman_code& code) {
   std::ranges::copy(code.symbols, symbols_.begin());
   firsts_ = {};
   ends_ = {};
-  int place = 0;
+  int code_number = 0;
   return for_each_code(code, [&](int bits, int length, std::uint8_t) {
     const auto l = static_cast<std::size_t>(length);
-    if (ends_[l] == 0) firsts_[l] = place - bits;
+    if (ends_[l] == 0) firsts_[l] = code_number - bits;
     ends_[l] = (bits + 1) << (16 - length);
-    ++place;
+    ++code_number;
   });
 }
 

@@ -32,9 +32,9 @@ struct image_list {
 
 static task<> load_slot(image_list& list, std::size_t i) {
   auto content = co_await io::read_file(list.paths[i]);
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   co_await continue_on_pool();
-  if (here.stop.stop_requested()) throw error(errc::stopped, "decode " + list.paths[i]);
+  if (current.stop.stop_requested()) throw error(errc::stopped, "decode " + list.paths[i]);
   auto keyed = list.draw;
   list.decode(sample(list.paths[i]).with_data(std::move(content)),
               list.images[static_cast<std::int64_t>(i)], random(keyed(), i));
@@ -55,8 +55,8 @@ task<tensor> load_images(std::vector<std::string> paths, image_options options, 
   const auto memory = co_await allocate(spec.bytes());
   const tensor images(spec, memory);
   image_list list{paths, decode, images, draw};
-  const auto here = co_await this_context();
-  scope workers(here);
+  const auto current = co_await this_context();
+  scope workers(current);
   for (std::size_t i = 0; i < std::min<std::size_t>(concurrency, paths.size()); ++i)
     workers.start(load_next_slots(list));
   co_await workers.join();

@@ -150,7 +150,7 @@ class used_mask_reader {
 
   png_reader* operator->() const noexcept { return &png_; }
   const png_reader& operator*() const noexcept { return png_; }
-  void note(const image_size& size) { worker_.note(size.width, size.height); }
+  void record(const image_size& size) { worker_.record(size.width, size.height); }
 
  private:
   used_decoders worker_;
@@ -166,7 +166,7 @@ static void decode_mask_file(const image_file& file, bool orient, const chosen_c
   reader->open_values(file, out.type() == element_type::u8 ? bits_of_u8 : bits_of_others);
   const auto turn = orientation_of(orient ? reader->orientation(file) : 1);
   image_size size{reader->width(), reader->height()};
-  reader.note(size);
+  reader.record(size);
   if (turn.transposed) std::swap(size.width, size.height);
   check_size_of(crop, size, "the mask", file.doing);
   reader->decode_values(file);
@@ -181,8 +181,8 @@ decode_mask::decode_mask(const image_options& image, const mask_options& mask)
     : field_(std::make_shared<const std::string>(mask.field)),
       image_(image),
       spec_(spec_of_mask(mask.type, {image.width, image.height})) {
-  const auto require = [](bool condition, std::string_view why) {
-    if (!condition) throw error(errc::invalid_argument, "make decode_mask", why);
+  const auto require = [](bool condition, std::string_view reason) {
+    if (!condition) throw error(errc::invalid_argument, "make decode_mask", reason);
   };
   require(mask.type == element_type::u8 || mask.type == element_type::u16 ||
               mask.type == element_type::i32 || mask.type == element_type::i64,

@@ -14,12 +14,12 @@ namespace lade::media {
 
 static constexpr int most_axis_samples = 1 << 15;  // of an axis
 
-static void require_of_picture(bool condition, const std::string& why) {
-  if (!condition) throw error(errc::invalid_argument, "write picture", why);
+static void require_of_picture(bool condition, const std::string& reason) {
+  if (!condition) throw error(errc::invalid_argument, "write picture", reason);
 }
 
-static void require_supported(bool condition, const std::string& what) {
-  if (!condition) throw error(errc::unsupported, "write picture", what);
+static void require_supported(bool condition, const std::string& feature) {
+  if (!condition) throw error(errc::unsupported, "write picture", feature);
 }
 
 static coarse_axis chroma_axis(int luma, int shift, chroma_site site) noexcept {

@@ -30,7 +30,7 @@ layout_planes planes_of(plane_layout layout) noexcept;
 // The chroma samples along an axis of `luma` samples.
 inline int chroma_size(int luma, int shift) noexcept { return (luma + (1 << shift) - 1) >> shift; }
 
-inline int sample_bytes(const picture& of) noexcept { return of.bits > 8 ? 2 : 1; }
+inline int sample_bytes(const picture& picture) noexcept { return picture.bits > 8 ? 2 : 1; }
 
 // What to run a resizer with that has been planned for a picture. For one call: refers to the
 // picture and to the resizer.

@@ -88,10 +88,10 @@ static constexpr std::array<interleave_picks, 3> interleave_tables{
 LADE_AVX512 static void interleave_avx512(const std::uint8_t* const* in, int count,
                                           std::uint8_t* out) {
   for (int x = 0; x < count; x += 64) {
-    const auto which = static_cast<__mmask64>(first_lanes(count - x));
-    const auto r = _mm512_maskz_loadu_epi8(which, in[0] + x);
-    const auto g = _mm512_maskz_loadu_epi8(which, in[1] + x);
-    const auto b = _mm512_maskz_loadu_epi8(which, in[2] + x);
+    const auto mask = static_cast<__mmask64>(first_lanes(count - x));
+    const auto r = _mm512_maskz_loadu_epi8(mask, in[0] + x);
+    const auto g = _mm512_maskz_loadu_epi8(mask, in[1] + x);
+    const auto b = _mm512_maskz_loadu_epi8(mask, in[2] + x);
     for (int part = 0; part < 3; ++part) {
       const auto& pick = interleave_tables[static_cast<std::size_t>(part)];
       const auto two = _mm512_permutex2var_epi8(r, _mm512_load_si512(pick.of_two.data()), g);
@@ -109,28 +109,28 @@ static void transpose_16_avx512(const std::uint8_t* in, std::size_t stride, std:
 }
 
 // Sixteen bytes, each in a lane of 32 bits, `shift` bits up.
-LADE_AVX512 static inline __m512i bytes_in_lanes(const std::uint8_t* in, __mmask16 which,
+LADE_AVX512 static inline __m512i bytes_in_lanes(const std::uint8_t* in, __mmask16 mask,
                                                  unsigned shift) {
-  const auto lanes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(which, in));
+  const auto lanes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, in));
   return _mm512_slli_epi32(lanes, shift);
 }
 
 LADE_AVX512 static void interleave_4_avx512(const std::uint8_t* const* in, int count,
                                             std::uint8_t* out) {
   for (int x = 0; x < count; x += 16) {
-    const auto which = static_cast<__mmask16>(first_lanes(count - x));
+    const auto mask = static_cast<__mmask16>(first_lanes(count - x));
     const auto rg =
-        _mm512_or_si512(bytes_in_lanes(in[0] + x, which, 0), bytes_in_lanes(in[1] + x, which, 8));
+        _mm512_or_si512(bytes_in_lanes(in[0] + x, mask, 0), bytes_in_lanes(in[1] + x, mask, 8));
     const auto ba =
-        _mm512_or_si512(bytes_in_lanes(in[2] + x, which, 16), bytes_in_lanes(in[3] + x, which, 24));
-    _mm512_mask_storeu_epi32(out + 4 * x, which, _mm512_or_si512(rg, ba));
+        _mm512_or_si512(bytes_in_lanes(in[2] + x, mask, 16), bytes_in_lanes(in[3] + x, mask, 24));
+    _mm512_mask_storeu_epi32(out + 4 * x, mask, _mm512_or_si512(rg, ba));
   }
 }
 
 // Sixteen normalised values. `phase`, 0 to 2, is their third of the period.
-LADE_AVX512 static inline __m512 normalised_16(const std::uint8_t* in, __mmask16 which,
+LADE_AVX512 static inline __m512 normalised_16(const std::uint8_t* in, __mmask16 mask,
                                                const normalisation& by, int phase) {
-  const auto bytes = _mm_maskz_loadu_epi8(which, in);
+  const auto bytes = _mm_maskz_loadu_epi8(mask, in);
   const auto values = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
   return _mm512_fmadd_ps(values, _mm512_loadu_ps(by.scale.data() + 16 * phase),
                          _mm512_loadu_ps(by.bias.data() + 16 * phase));
@@ -141,30 +141,30 @@ LADE_AVX512 static inline int next_phase(int phase) { return phase == 2 ? 0 : ph
 LADE_AVX512 static void to_f32_avx512(const std::uint8_t* in, int count, const normalisation& by,
                                       float* out) {
   for (int x = 0, phase = 0; x < count; x += 16, phase = next_phase(phase)) {
-    const auto which = static_cast<__mmask16>(first_lanes(count - x));
-    _mm512_mask_storeu_ps(out + x, which, normalised_16(in + x, which, by, phase));
+    const auto mask = static_cast<__mmask16>(first_lanes(count - x));
+    _mm512_mask_storeu_ps(out + x, mask, normalised_16(in + x, mask, by, phase));
   }
 }
 
 LADE_AVX512 static void to_f16_avx512(const std::uint8_t* in, int count, const normalisation& by,
                                       std::uint16_t* out) {
   for (int x = 0, phase = 0; x < count; x += 16, phase = next_phase(phase)) {
-    const auto which = static_cast<__mmask16>(first_lanes(count - x));
-    const auto halves = _mm512_cvtps_ph(normalised_16(in + x, which, by, phase),
+    const auto mask = static_cast<__mmask16>(first_lanes(count - x));
+    const auto halves = _mm512_cvtps_ph(normalised_16(in + x, mask, by, phase),
                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm256_mask_storeu_epi16(out + x, which, halves);
+    _mm256_mask_storeu_epi16(out + x, mask, halves);
   }
 }
 
 LADE_AVX512 static void to_bf16_avx512(const std::uint8_t* in, int count, const normalisation& by,
                                        std::uint16_t* out) {
   for (int x = 0, phase = 0; x < count; x += 16, phase = next_phase(phase)) {
-    const auto which = static_cast<__mmask16>(first_lanes(count - x));
-    const auto bits = _mm512_castps_si512(normalised_16(in + x, which, by, phase));
+    const auto mask = static_cast<__mmask16>(first_lanes(count - x));
+    const auto bits = _mm512_castps_si512(normalised_16(in + x, mask, by, phase));
     const auto odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
     const auto bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
     const auto upper = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
-    _mm256_mask_storeu_epi16(out + x, which, _mm512_cvtepi32_epi16(upper));
+    _mm256_mask_storeu_epi16(out + x, mask, _mm512_cvtepi32_epi16(upper));
   }
 }
 

@@ -21,17 +21,17 @@ extern "C" {
 
 namespace lade::media {
 
-// What the decoder of one image is to allocate, and which row is filled before.
+// Passed to allocate(): the size of the frame, and the row that is filled before decoding.
 struct png_reader::pixels {
   int width = 0;
   int height = 0;
   int row = 0;
   std::uint8_t fill = 0;
-  av_buffer memory;  // of an earlier decode of the same image, to be written again
+  av_buffer memory;  // of an earlier decode of the same image, to reuse
 };
 
-// Memory of the run. From FFmpeg's allocator it would come back to the arena of the thread, which
-// keeps it for itself. Throws bad_alloc.
+// Allocates from the run's memory. Memory of FFmpeg's allocator would stay in malloc's arena of the
+// thread. Throws bad_alloc.
 static AVBufferRef* allocate_png_buffer(std::size_t bytes) {
   auto memory = std::make_unique<buffer>(allocate_now(bytes));
   auto* first = reinterpret_cast<std::uint8_t*>(memory->data());
@@ -43,20 +43,20 @@ static AVBufferRef* allocate_png_buffer(std::size_t bytes) {
   return result;
 }
 
-// Another reference to a buffer, if there is one. Throws bad_alloc.
+// Returns another reference to a buffer, or null for null. Throws bad_alloc.
 static av_buffer share_png_buffer(AVBufferRef* memory) {
   return av_buffer(memory == nullptr ? nullptr : check_av(av_buffer_ref(memory)));
 }
 
-// Whether pixels depend on a chunk. Of those whose names begin with a small letter (text, colour
-// profiles, times), only transparency: in a palette, it decides the format of FFmpeg's frame.
+// Whether pixels depend on a chunk. Of the ancillary chunks (text, colour profiles, times), only
+// tRNS matters: for a palette, it determines the format of FFmpeg's frame.
 static bool png_pixels_need(std::string_view name, bool transparency) {
   constexpr char small_letter = 0x20;
   return (name[0] & small_letter) == 0 || (transparency && name == "tRNS");
 }
 
-// Copies the chunks that the pixels need, and the rest of a file that is cut off. Returns the end.
-// FFmpeg inflates texts and colour profiles to any size, so it must not see them.
+// Copies the chunks that the pixels need, and the rest of a truncated file. Returns the end of the
+// output. FFmpeg inflates texts and colour profiles without a limit, so they are left out.
 static std::uint8_t* copy_png_chunks(const image_file& file, bool transparency, std::uint8_t* out) {
   const detail::byte_view bytes(file.bytes);
   const auto copy = [&](detail::byte_view part) {
@@ -80,7 +80,7 @@ static std::uint8_t* copy_png_chunks(const image_file& file, bool transparency, 
   return out;
 }
 
-// FFmpeg reads behind the end of a file, so that it needs a copy.
+// FFmpeg reads past the end of its input, so it needs a padded copy.
 static av_packet copy_to_png_packet(const image_file& file, bool transparency) {
   av_packet packet(check_av(av_packet_alloc()));
   packet->buf = allocate_png_buffer(file.bytes.size() + AV_INPUT_BUFFER_PADDING_SIZE);
@@ -116,13 +116,13 @@ static int allocate_png_frame(AVCodecContext& codec, AVFrame& frame, AVBufferRef
   return av_image_fill_pointers(frame.data, format, height, frame.buf[0]->data, frame.linesize);
 }
 
-// Called by FFmpeg for the memory of the pixels.
+// FFmpeg's callback get_buffer2: provides the memory of the pixels.
 int png_reader::allocate(AVCodecContext* codec, AVFrame* frame, int /*flags*/) {
-  const auto& wanted = *static_cast<pixels*>(codec->opaque);
-  if (frame->width != wanted.width || frame->height != wanted.height) return AVERROR_INVALIDDATA;
-  const int result = allocate_png_frame(*codec, *frame, wanted.memory.get());
+  const auto& target = *static_cast<pixels*>(codec->opaque);
+  if (frame->width != target.width || frame->height != target.height) return AVERROR_INVALIDDATA;
+  const int result = allocate_png_frame(*codec, *frame, target.memory.get());
   if (result < 0) return result;
-  std::memset(frame->data[0] + std::ptrdiff_t{wanted.row} * frame->linesize[0], wanted.fill,
+  std::memset(frame->data[0] + std::ptrdiff_t{target.row} * frame->linesize[0], target.fill,
               static_cast<std::size_t>(frame->linesize[0]));
   return 0;
 }
@@ -149,7 +149,7 @@ void png_reader::read_header(const image_file& file) {
   set_shape(file, static_cast<std::int64_t>(bytes.big(header, 4)),
             static_cast<std::int64_t>(bytes.big(header + 4, 4)), !has_colour);
   bits_ = bytes[header + 8];
-  // Of an interlaced image, every other row is decoded last.
+  // The last pass of an interlaced image has every other row.
   const bool interlaced = bytes[header + 12] != 0;
   last_row_ = interlaced && height() > 1 ? height() / 2 * 2 - 1 : height() - 1;
   decodes_twice_ = interlaced && height() == 1;
@@ -186,15 +186,15 @@ void png_reader::row_values(int y, std::uint16_t* out) const {
   } else if (frame_->format == AV_PIX_FMT_MONOBLACK) {
     for (int x = 0; x < width(); ++x) out[x] = row[x / 8] >> (7 - x % 8) & 1;
   } else {
-    // FFmpeg has scaled grey of 2 and 4 bits to 8.
+    // FFmpeg scales grey of 2 and 4 bits to 8.
     const bool scaled = frame_->format == AV_PIX_FMT_GRAY8 && bits_ < 8;
     const int scale = scaled ? 255 / ((1 << bits_) - 1) : 1;
     for (int x = 0; x < width(); ++x) out[x] = static_cast<std::uint16_t>(row[x] / scale);
   }
 }
 
-// Whether a call of FFmpeg has failed for want of memory, which it says of its own allocations, and
-// not of those of zlib. `errno` has been 0 before the call.
+// Whether a call of FFmpeg has failed for lack of memory. FFmpeg reports that for its own
+// allocations, but not for those of zlib. `errno` must have been 0 before the call.
 static bool lacks_memory(int result) noexcept {
   return result == AVERROR(ENOMEM) || (result < 0 && errno == ENOMEM);
 }
@@ -218,12 +218,12 @@ static av_codec_context open_png_decoder(void* opaque,
 }
 
 void png_reader::decode(const image_file& file, std::uint8_t fill) {
-  pixels wanted{.width = width(),
+  pixels target{.width = width(),
                 .height = height(),
                 .row = last_row_,
                 .fill = fill,
                 .memory = share_png_buffer(frame_->buf[0])};
-  const auto codec = open_png_decoder(&wanted, allocate);
+  const auto codec = open_png_decoder(&target, allocate);
   const auto packet = copy_to_png_packet(file, needs_transparency_);
   errno = 0;
   int result = avcodec_send_packet(codec.get(), packet.get());
@@ -235,8 +235,8 @@ void png_reader::decode(const image_file& file, std::uint8_t fill) {
     throw_damaged(file, "PNG");
 }
 
-// FFmpeg returns an image whose last rows are missing without an error. They keep what they were
-// filled with, and so differ between two images that were filled differently.
+// FFmpeg reports no error if the last rows are missing. To detect that, the image is decoded twice
+// with different fills: missing rows keep the fill and differ.
 void png_reader::decode_rows(const image_file& file) {
   constexpr std::uint8_t fill = 0x5a;
   decode(file, fill);
@@ -246,7 +246,7 @@ void png_reader::decode_rows(const image_file& file) {
   if (first != last_row_pixels()) throw_damaged(file, "PNG", "its last rows are missing");
 }
 
-// Without the bits behind the last pixel, which FFmpeg leaves as they were in an interlaced image.
+// The last row without its padding bits, which FFmpeg leaves unset in an interlaced image.
 std::vector<std::uint8_t> png_reader::last_row_pixels() const {
   std::vector<std::uint8_t> bytes(last_row(), last_row() + row_bytes());
   const int unused = frame_->format == AV_PIX_FMT_MONOBLACK ? -width() & 7 : 0;

@@ -8,12 +8,13 @@ namespace lade::media {
 
 void quick_jpeg::find_partner() {
   auto* found = partner_();
-  other_ = found != nullptr ? &found->image_ : nullptr;
+  partner_image_ = found != nullptr ? &found->image_ : nullptr;
 }
 
 void quick_jpeg::decode(int y) {
-  if (partner_ && !image_.has_row(y) && (other_ == nullptr || !other_->decodes())) find_partner();
-  if (!image_.decode(y, other_)) throw not_quick();
+  if (partner_ && !image_.has_row(y) && (partner_image_ == nullptr || !partner_image_->decodes()))
+    find_partner();
+  if (!image_.decode(y, partner_image_)) throw needs_libjpeg();
 }
 
 const std::uint8_t* quick_jpeg::component_row(std::size_t component, int y) {

@@ -1,4 +1,4 @@
-// JPEG by lade's own decoder: rows as the resizer takes them.
+// Rows of a JPEG for the resizer, decoded by lade's own decoder.
 
 #pragma once
 
@@ -15,70 +15,69 @@
 
 namespace lade::media {
 
-// Thrown while an image is read that libjpeg-turbo is to read from the beginning: it says what is
-// wrong with damaged data, or decodes them as well as it can.
-struct not_quick {};
+// Thrown if libjpeg-turbo must read the image from the beginning: the data are damaged or unusual.
+// libjpeg-turbo reports the damage, or conceals it.
+struct needs_libjpeg {};
 
-// Reads one image after another, all of it as libjpeg-turbo does: exact transform, smooth
-// upsampling. While it decodes an image, others that have begun are decoded, too, one at a time.
-// For one thread.
+// Reads one image after another. The result is that of libjpeg-turbo with exact DCT and smooth
+// upsampling. While it decodes an image, it also decodes a second one that has begun, the partner:
+// see jpeg_entropy.hpp. One thread at a time.
 class quick_jpeg {
  public:
   explicit quick_jpeg(simd level = best_simd())
       : kernels_(&jpeg_kernels_of(level)), image_(level) {}
 
-  // Reads the headers. False if libjpeg-turbo is to read the image.
+  // Reads the headers. Returns false if libjpeg-turbo must read the image.
   bool open(const image_file& file, jpeg_table_cache& tables) {
     return image_.open(file.bytes, tables, file.max_pixels);
   }
   int width() const noexcept { return image_.headers().width; }
   int height() const noexcept { return image_.headers().height; }
 
-  // Has the components be decoded at 1 / `reduction` of the size; see jpeg_image. Then colour_row
-  // is not for this image.
+  // Sets the scale 1 / `reduction`; see jpeg_image. colour_row must not be called then.
   void reduce(int reduction) noexcept { image_.reduce(reduction); }
 
   bool is_grey() const noexcept { return image_.headers().count == 1; }
   bool is_rgb() const noexcept { return image_.headers().rgb; }
 
-  // Says which part will be asked for; the last `kept` rows of components stay in place. From now
-  // on, another image's decoding takes this one along.
+  // Sets the part to decode; the last `kept` rows of components stay valid. From now on, this image
+  // may be the partner of another one.
   void begin(const jpeg_part& part, int kept) {
     part_ = part;
     image_.begin(part, kept);
   }
 
-  // Whether all of the part has been decoded, or nothing can be.
+  // Whether the part is decoded, or cannot be decoded.
   bool is_complete() const noexcept { return image_.is_complete(); }
 
-  // Whether another image's decoding can take this one along now. Of a large image only a few rows
-  // are in memory, so that it stops after them.
-  bool goes_along() const noexcept { return image_.decodes(); }
+  // Whether this image can be a partner now. A large image has memory for a few rows, and stops
+  // when they are full.
+  bool can_interleave() const noexcept { return image_.decodes(); }
 
-  // Has decoding take other images along, until close(): those that `partner` gives, which is asked
-  // again when the one it gave does not go along any more. Null: there is none at the moment.
+  // Sets the source of partners until close(). It is called when there is no partner, or when the
+  // last one cannot be decoded further. It returns null if there is none at the moment.
   using partner_source = std::function<quick_jpeg*()>;
-  void go_with(partner_source partner) { partner_ = std::move(partner); }
+  void interleave_with(partner_source partner) { partner_ = std::move(partner); }
 
-  // Prepares colour_row, whose last `kept` rows stay in place.
+  // Prepares colour_row, whose last `kept` rows stay valid.
   void start_colours(int kept);
 
-  // Red, green or blue of row `y`, from column part.left on. Rows are asked for from top to bottom.
-  // Throws not_quick.
+  // Red, green or blue of row `y`, from column part.left on. Rows must be requested from top to
+  // bottom. Throws needs_libjpeg.
   const std::uint8_t* colour_row(std::size_t colour, int y);
 
-  // A component's own row, from sample 0 on; `y` is of the component. Throws not_quick.
+  // Row `y` of a component, from sample 0 on. Throws needs_libjpeg.
   const std::uint8_t* component_row(std::size_t component, int y);
 
-  // How a component lies against the first. Of the rows, those that are decoded with the rows of
-  // the first above `bottom`.
+  // The grid of a component relative to the first one; of the rows that are decoded with the first
+  // component's rows above `bottom`.
   coarse_axis columns(std::size_t component) const noexcept;
   coarse_axis rows(std::size_t component, int bottom) const noexcept;
 
   void close() noexcept {
     image_.close();
     partner_ = nullptr;
-    other_ = nullptr;
+    partner_image_ = nullptr;
   }
 
  private:
@@ -91,15 +90,15 @@ class quick_jpeg {
   const jpeg_kernels* kernels_;
   jpeg_image image_;
   partner_source partner_;
-  jpeg_image* other_ = nullptr;  // that partner_ has given
+  jpeg_image* partner_image_ = nullptr;  // the last result of partner_
   jpeg_part part_;
-  int left_ = 0;  // the first column that is converted: a whole sample of coarse components
+  int left_ = 0;  // the first converted column: at the start of a sample of subsampled components
   std::size_t row_bytes_ = 0;
-  row_ring ring_;  // red, green and blue of a row, one behind the other
+  row_ring ring_;  // red, green and blue of each row, one after the other
   std::array<std::vector<std::uint8_t>, 3> upsampled_;
 };
 
-// A colour of a quick_jpeg, or a component of it.
+// The rows of one colour, or of one component, of a quick_jpeg.
 class quick_colour_rows final : public row_source {
  public:
   quick_colour_rows(quick_jpeg& from, std::size_t colour) : from_(from), colour_(colour) {}

@@ -8,8 +8,8 @@
 
 namespace lade::media {
 
-static void require_resizable(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "resize image", why);
+static void require_resizable(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::invalid_argument, "resize image", reason);
 }
 
 static pixel_target target_of(const tensor& out, const resize_options& options) {

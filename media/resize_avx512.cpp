@@ -43,10 +43,10 @@ LADE_AVX512 static inline __m512i even_bytes(__m512i columns) {
 }
 
 LADE_AVX512 static inline void add_wide_rows(wide_column_sums& sums, const std::uint8_t* upper,
-                                             const std::uint8_t* lower, __mmask64 which,
+                                             const std::uint8_t* lower, __mmask64 mask,
                                              __m512i weights) {
-  const auto a = _mm512_maskz_loadu_epi8(which, upper);
-  const auto b = _mm512_maskz_loadu_epi8(which, lower);
+  const auto a = _mm512_maskz_loadu_epi8(mask, upper);
+  const auto b = _mm512_maskz_loadu_epi8(mask, lower);
   const auto low = _mm512_unpacklo_epi16(a, b);
   const auto high = _mm512_unpackhi_epi16(a, b);
   sums.even_low = _mm512_dpwssd_epi32(sums.even_low, even_bytes(low), weights);
@@ -81,9 +81,9 @@ LADE_AVX512 static void blend_wide_pairs(const std::uint8_t* const* rows,
   const std::uint8_t* const lower[] = {rows[2 * Pairs + 1]...};
   const __m512i pairs[] = {weight_pair_512(weights + 2 * Pairs)...};
   for (int x = 0; x < count; x += 64) {
-    const auto which = static_cast<__mmask64>(first_lanes(count - x));
+    const auto mask = static_cast<__mmask64>(first_lanes(count - x));
     auto sums = no_wide_columns();
-    (add_wide_rows(sums, upper[Pairs] + x, lower[Pairs] + x, which, pairs[Pairs]), ...);
+    (add_wide_rows(sums, upper[Pairs] + x, lower[Pairs] + x, mask, pairs[Pairs]), ...);
     store_wide_columns(sums, count - x, out + x);
   }
 }
@@ -92,10 +92,10 @@ LADE_AVX512 static void blend_wide_many(const std::uint8_t* const* rows,
                                         const std::int16_t* weights, int taps, int count,
                                         std::int16_t* out) {
   for (int x = 0; x < count; x += 64) {
-    const auto which = static_cast<__mmask64>(first_lanes(count - x));
+    const auto mask = static_cast<__mmask64>(first_lanes(count - x));
     auto sums = no_wide_columns();
     for (int k = 0; k < taps; k += 2)
-      add_wide_rows(sums, rows[k] + x, rows[k + 1] + x, which, weight_pair_512(weights + k));
+      add_wide_rows(sums, rows[k] + x, rows[k + 1] + x, mask, weight_pair_512(weights + k));
     store_wide_columns(sums, count - x, out + x);
   }
 }
@@ -112,9 +112,9 @@ static void blend_avx512(const std::uint8_t* const* rows, const std::int16_t* we
 }
 
 // 32 words as signed numbers: 0x8000 less than the samples in their upper bits.
-LADE_AVX512 static inline __m512i load_32_signed(const std::uint8_t* row, __mmask32 which,
+LADE_AVX512 static inline __m512i load_32_signed(const std::uint8_t* row, __mmask32 mask,
                                                  __m128i left) {
-  return _mm512_xor_si512(_mm512_sll_epi16(_mm512_maskz_loadu_epi16(which, row), left),
+  return _mm512_xor_si512(_mm512_sll_epi16(_mm512_maskz_loadu_epi16(mask, row), left),
                           _mm512_set1_epi16(-0x8000));
 }
 
@@ -128,12 +128,12 @@ LADE_AVX512 static void blend_16_avx512(const std::uint8_t* const* rows,
   const auto centre = _mm512_set1_epi16(samples.centre);
   const auto gain = _mm512_set1_epi16(samples.gain);
   for (int x = 0; x < count; x += 32) {
-    const auto which = static_cast<__mmask32>(first_lanes(count - x));
+    const auto mask = static_cast<__mmask32>(first_lanes(count - x));
     auto low = half;
     auto high = half;
     for (int k = 0; k < taps; k += 2) {
-      const auto upper = load_32_signed(rows[k] + 2 * x, which, left);
-      const auto lower = load_32_signed(rows[k + 1] + 2 * x, which, left);
+      const auto upper = load_32_signed(rows[k] + 2 * x, mask, left);
+      const auto lower = load_32_signed(rows[k + 1] + 2 * x, mask, left);
       const auto pair = weight_pair_512(weights + k);
       low = _mm512_dpwssd_epi32(low, _mm512_unpacklo_epi16(upper, lower), pair);
       high = _mm512_dpwssd_epi32(high, _mm512_unpackhi_epi16(upper, lower), pair);

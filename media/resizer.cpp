@@ -5,27 +5,27 @@
 
 namespace lade::media {
 
-bool plane_plan::plan(const resize_shape& wanted) {
-  if (wanted == shape) return false;
+bool plane_plan::plan(const resize_shape& next) {
+  if (next == shape) return false;
   shape = {};
-  columns.plan(wanted.x, wanted.width, wanted.mirrored);
-  rows.plan(wanted.y, wanted.height);
+  columns.plan(next.x, next.width, next.mirrored);
+  rows.plan(next.y, next.height);
   blocked = blocks.plan(columns);
-  shape = wanted;
+  shape = next;
   return true;
 }
 
-bool resizer::plan(const resize_shape& wanted) {
-  const bool planned = luma_.plan(wanted);
+bool resizer::plan(const resize_shape& next) {
+  const bool planned = luma_.plan(next);
   reserve(luma_.columns.last() - luma_.columns.first());
   return planned;
 }
 
 void resizer::plan_chroma(const coarse_axis& x, const coarse_axis& y) {
-  auto wanted = luma_.shape;
-  wanted.x = coarser(wanted.x, x);
-  wanted.y = coarser(wanted.y, y);
-  chroma_.plan(wanted);
+  auto next = luma_.shape;
+  next.x = coarser(next.x, x);
+  next.y = coarser(next.y, y);
+  chroma_.plan(next);
   reserve(chroma_.columns.last() - chroma_.columns.first());
 }
 

@@ -57,7 +57,7 @@ struct plane_plan {
   bool blocked = false;
 
   // False if that is the plan already.
-  bool plan(const resize_shape& wanted);
+  bool plan(const resize_shape& next);
 };
 
 // A plane that takes part in a resize: its rows, and the row of the result that each of its
@@ -84,7 +84,7 @@ class resizer {
       : kernels_(&resize_kernels_of(level)), pixel_kernels_(&pixel_kernels_of(level)) {}
 
   // Plans the only plane, or the luma. False if that is the plan already.
-  bool plan(const resize_shape& wanted);
+  bool plan(const resize_shape& next);
 
   // Plans the chroma planes of YUV. To be called after plan.
   void plan_chroma(const coarse_axis& x, const coarse_axis& y);

@@ -23,8 +23,8 @@ static bool has_equal_proportions(const image_size& a, const image_size& b) {
 }
 
 size_buckets::size_buckets(std::vector<image_size> sizes) : sizes_(std::move(sizes)) {
-  const auto refuse = [](const std::string& why) {
-    throw error(errc::invalid_argument, "make size_buckets", why);
+  const auto refuse = [](const std::string& reason) {
+    throw error(errc::invalid_argument, "make size_buckets", reason);
   };
   if (sizes_.empty()) refuse("there is no size");
   constexpr int most = 1 << 15;

@@ -59,8 +59,8 @@ int tiff_page::on_warning(TIFF*, void* self, const char*, const char* format,
   return tiff_keep(static_cast<messages*>(self)->warning, format, arguments);
 }
 
-void tiff_page::unsupported(const std::string& what) const {
-  throw error(errc::unsupported, file_.doing, "a TIFF with " + what);
+void tiff_page::unsupported(const std::string& feature) const {
+  throw error(errc::unsupported, file_.doing, "a TIFF with " + feature);
 }
 
 void tiff_page::damaged() const { throw_damaged(file_, "TIFF", messages_.error.data()); }
@@ -237,9 +237,9 @@ void tiff_page::read_converted(std::uint8_t* rgb) {
   if (TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_REFERENCEBLACKWHITE, &levels) == 0)
     throw std::bad_alloc();
   TIFFRGBAImage image;
-  std::array<char, 1024> why{};
-  if (TIFFRGBAImageBegin(&image, tiff_.get(), 1, why.data()) == 0)
-    unsupported(std::string("YCbCr that libtiff cannot convert: ") + why.data());
+  std::array<char, 1024> message{};
+  if (TIFFRGBAImageBegin(&image, tiff_.get(), 1, message.data()) == 0)
+    unsupported(std::string("YCbCr that libtiff cannot convert: ") + message.data());
   const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
   image.req_orientation = image.orientation;  // rows as they are stored
   const auto pixels = std::size_t{layout_.width} * layout_.height;

@@ -93,7 +93,7 @@ class tiff_page {
     TIFFGetFieldDefaulted(tiff_.get(), tag, &value);
     return value;
   }
-  [[noreturn]] void unsupported(const std::string& what) const;
+  [[noreturn]] void unsupported(const std::string& feature) const;
   [[noreturn]] void damaged() const;
 
   void open();

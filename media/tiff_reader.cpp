@@ -101,10 +101,10 @@ void tiff_reader::read_blocks(tiff_page& page, std::uint8_t* frame) {
 void tiff_reader::convert_row(const tiff_layout& layout, const std::uint8_t* row, std::size_t count,
                               std::uint8_t* out) {
   using colours = tiff_layout::colours;
-  const bool as_it_is = (layout.kind == colours::grey || layout.kind == colours::rgb) &&
+  const bool verbatim = (layout.kind == colours::grey || layout.kind == colours::rgb) &&
                         layout.bits == 8 && layout.samples == layout.colours_of_pixel() &&
                         layout.planes() == 1;
-  if (as_it_is) {
+  if (verbatim) {
     std::memcpy(out, row, count * layout.samples);
     return;
   }

@@ -11,17 +11,18 @@
 
 namespace lade::media {
 
-static void require_slot(bool condition, const tensor& out, std::string_view why) {
+static void require_slot(bool condition, const tensor& out, std::string_view reason) {
   if (condition) return;
   throw error(errc::invalid_argument,
-              "write picture into " + std::string(name(out.type())) + to_string(out.shape()), why);
+              "write picture into " + std::string(name(out.type())) + to_string(out.shape()),
+              reason);
 }
 
 // The pixels of a tensor whose planes may be apart.
-static pixel_target slot_target(const tensor& out, const image_options& how) {
+static pixel_target slot_target(const tensor& out, const image_options& options) {
   require_slot(out.rank() == 3, out, "a picture has three dimensions");
   require_slot(out.where().is_host_accessible(), out, "it is in the memory of a GPU");
-  const bool planes = how.layout == image_layout::chw;
+  const bool planes = options.layout == image_layout::chw;
   const auto extent = [&](std::size_t i) { return out.shape()[i]; };
   const auto stride = [&](std::size_t i) { return out.strides()[i]; };
   for (std::size_t i = 0; i < 3; ++i)
@@ -34,12 +35,12 @@ static pixel_target slot_target(const tensor& out, const image_options& how) {
           .width = static_cast<int>(extent(planes ? 2 : 1)),
           .height = static_cast<int>(extent(planes ? 1 : 0)),
           .channels = static_cast<int>(extent(planes ? 0 : 2)),
-          .bgr = how.colour == image_colour::bgr,
+          .bgr = options.colour == image_colour::bgr,
           .type = out.type(),
-          .layout = how.layout,
+          .layout = options.layout,
           .plane_stride = planes ? static_cast<std::ptrdiff_t>(stride(0)) : 0,
-          .mean = how.mean,
-          .stddev = how.stddev};
+          .mean = options.mean,
+          .stddev = options.stddev};
 }
 
 void write_picture(const picture& from, const image_options& how, const tensor& out, random draw,

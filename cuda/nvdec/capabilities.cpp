@@ -60,62 +60,62 @@ std::string to_string(const video_coding& coding) {
   return fmt::format("{} {}:{}:{} with {} bits", coding.codec, a, b, c, coding.bits);
 }
 
-// The answers of drivers.
-struct known_limits {
+// The limits that drivers have reported. Any thread.
+struct cached_limits {
   using key = std::tuple<int, int, int, int>;  // device, codec, bits, chroma
 
   std::mutex mutex;
   std::map<key, video_limits> answers;
 };
 
-static known_limits& all_known_limits() noexcept {
-  static known_limits limits;
+static cached_limits& limits_cache() noexcept {
+  static cached_limits limits;
   return limits;
 }
 
 void forget_limits() noexcept {
-  std::lock_guard lock(all_known_limits().mutex);
-  all_known_limits().answers.clear();
+  std::lock_guard lock(limits_cache().mutex);
+  limits_cache().answers.clear();
 }
 
-// The number of a chroma format in the interface; nothing for others.
+// NVDEC's number of a chroma format; empty for unknown ones.
 static std::optional<cudaVideoChromaFormat> nvdec_chroma(int chroma) noexcept {
   for (std::size_t i = 0; i < nvdec_chromas.size(); ++i)
     if (nvdec_chromas[i] == chroma) return static_cast<cudaVideoChromaFormat>(i);
   return std::nullopt;
 }
 
-static video_limits ask_limits(device on, CUVIDDECODECAPS asked, cudaVideoSurfaceFormat format) {
+static video_limits query_limits(device on, CUVIDDECODECAPS caps, cudaVideoSurfaceFormat format) {
   const primary_context context(on);
-  const context_scope scope(context, "ask what NVDEC can decode");
-  check_nvdec(nvcuvid().get_decoder_caps(&asked), "ask what NVDEC can decode");
-  const bool maps = (asked.nOutputFormatMask >> format & 1) != 0;
-  if (asked.bIsSupported == 0 || !maps) return {};
-  return {.engines = asked.nNumNVDECs > 0 ? asked.nNumNVDECs : 1,  // 0: the driver is too old
-          .min_width = asked.nMinWidth,
-          .min_height = asked.nMinHeight,
-          .max_width = static_cast<int>(asked.nMaxWidth),
-          .max_height = static_cast<int>(asked.nMaxHeight),
-          .max_macroblocks = asked.nMaxMBCount};
+  const context_scope scope(context, "query the capabilities of NVDEC");
+  check_nvdec(nvcuvid().get_decoder_caps(&caps), "query the capabilities of NVDEC");
+  const bool maps = (caps.nOutputFormatMask >> format & 1) != 0;
+  if (caps.bIsSupported == 0 || !maps) return {};
+  return {.engines = caps.nNumNVDECs > 0 ? caps.nNumNVDECs : 1,  // 0: the driver is too old
+          .min_width = caps.nMinWidth,
+          .min_height = caps.nMinHeight,
+          .max_width = static_cast<int>(caps.nMaxWidth),
+          .max_height = static_cast<int>(caps.nMaxHeight),
+          .max_macroblocks = caps.nMaxMBCount};
 }
 
 video_limits limits_of(device on, const video_coding& coding) {
-  (void)nvcuvid();  // throws where there is none
+  (void)nvcuvid();  // throws if there is no NVDEC
   const auto codec = nvdec_codec(coding.codec);
   const auto chroma = nvdec_chroma(coding.chroma);
   const auto format = surface_format(coding);
   if (!codec || !chroma || !format || coding.bits < 8 || coding.bits > 12) return {};
-  auto& known = all_known_limits();
-  const known_limits::key key{on.index(), *codec, coding.bits, coding.chroma};
+  auto& known = limits_cache();
+  const cached_limits::key key{on.index(), *codec, coding.bits, coding.chroma};
   {
     std::lock_guard lock(known.mutex);
     if (auto found = known.answers.find(key); found != known.answers.end()) return found->second;
   }
-  CUVIDDECODECAPS asked{};
-  asked.eCodecType = *codec;
-  asked.eChromaFormat = *chroma;
-  asked.nBitDepthMinus8 = static_cast<unsigned>(coding.bits - 8);
-  const auto limits = ask_limits(on, asked, *format);
+  CUVIDDECODECAPS caps{};
+  caps.eCodecType = *codec;
+  caps.eChromaFormat = *chroma;
+  caps.nBitDepthMinus8 = static_cast<unsigned>(coding.bits - 8);
+  const auto limits = query_limits(on, caps, *format);
   std::lock_guard lock(known.mutex);
   return known.answers.emplace(key, limits).first->second;
 }

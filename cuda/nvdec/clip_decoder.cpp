@@ -22,14 +22,14 @@ static media::clip_options without_texts(media::clip_options options) {
   return options;
 }
 
-static gpu_clip_options checked_how(const gpu_clip_options& how) {
-  auto refuse = [](std::string_view why) {
-    throw error(errc::invalid_argument, "decode clips on a GPU", why);
+static gpu_clip_options checked_options(const gpu_clip_options& options) {
+  auto refuse = [](std::string_view reason) {
+    throw error(errc::invalid_argument, "decode clips on a GPU", reason);
   };
-  if (how.surfaces < 1 || how.surfaces > 16) refuse("surfaces must be 1 to 16");
-  if (how.memory && how.memory->on().index() != how.device)
+  if (options.surfaces < 1 || options.surfaces > 16) refuse("surfaces must be 1 to 16");
+  if (options.memory && options.memory->on().index() != options.device)
     refuse("the memory is that of another GPU");
-  return how;
+  return options;
 }
 
 static media::clip_options checked_clip_options(const media::clip_options& options) {
@@ -37,12 +37,13 @@ static media::clip_options checked_clip_options(const media::clip_options& optio
   return without_texts(options);
 }
 
-clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_options& how)
+clip_decoder::clip_decoder(const media::clip_options& options, const gpu_clip_options& gpu_options)
     : options_(checked_clip_options(options)),
       cpu_(options),
-      surfaces_(checked_how(how).surfaces),
-      on_(how.device),
-      memory_(how.memory ? share_of(*how.memory) : std::make_shared<device_memory>(on_)),
+      surfaces_(checked_options(gpu_options).surfaces),
+      on_(gpu_options.device),
+      memory_(gpu_options.memory ? share_of(*gpu_options.memory)
+                                 : std::make_shared<device_memory>(on_)),
       colours_(options_.decoding) {}
 
 clip_statistics clip_decoder::stats() const {
@@ -85,12 +86,12 @@ task<bool> clip_decoder::write(const media::video& from, const std::vector<std::
   co_return reason.empty();
 }
 
-// Whether the CPU may succeed.
+// Whether the CPU may succeed after this error.
 static bool is_left_to_cpu(const std::error_code& code) {
   return code != errc::stopped && code != errc::no_runtime && code != condition::device_lost;
 }
 
-// Empty, or why the CPU must decode the video.
+// Returns an empty text, or the reason why the CPU must decode the video.
 task<std::string> clip_decoder::try_gpu(const media::video& from,
                                         const std::vector<std::int64_t>& numbers, random draw,
                                         const tensor& into, const stream& on) const {
@@ -103,7 +104,7 @@ task<std::string> clip_decoder::try_gpu(const media::video& from,
   co_return std::string();
 }
 
-// All rows of all frames of a clip are one image, whose channels become planes.
+// Treats the rows of all frames as one image, and separates its channels into planes.
 static void separate_channels(const tensor& from, const tensor& into,
                               const media::clip_options& options, const stream& on) {
   constexpr std::int64_t channels = 3;
@@ -140,11 +141,11 @@ task<> clip_decoder::decode_frames(const media::clip_options& options, const med
   use_surface write_frame = [&](std::int64_t number, const surface& decoded) {
     writer.write(number, decoded, on);
   };
-  surface_options how{.surfaces = surfaces_, .max_pixels = options.decoding.max_pixels};
-  co_await decode_surfaces(from, numbers, on, write_frame, how);
+  surface_options surfaces{.surfaces = surfaces_, .max_pixels = options.decoding.max_pixels};
+  co_await decode_surfaces(from, numbers, on, write_frame, surfaces);
 }
 
-// An event behind the copy. The transfers keep the host's memory until then.
+// Queues the copy of a clip. Returns an event after it; the transfers own `from` until then.
 static event queue_clip(transfers& in, const buffer& from, const tensor& into, const stream& on) {
   queued_copies copies(in, on, {from});
   copies.copy_to_device(into.bytes(), from.data(), into.spec().bytes());
@@ -154,17 +155,17 @@ static event queue_clip(transfers& in, const buffer& from, const tensor& into, c
 task<> clip_decoder::decode_on_cpu(const media::video& from,
                                    const std::vector<std::int64_t>& numbers, random draw,
                                    const tensor& into, const stream& on) const {
-  auto& here = co_await this_context_reference();
-  auto& in = transfers::of(*here.runtime);
+  auto& current = co_await this_context_reference();
+  auto& in = transfers::of(*current.runtime);
   const auto memory = co_await allocate(into.spec().bytes(), in.pinned(on.on()));
   const tensor host(into.spec(), memory);
-  cpu_.write_clip(from, numbers, host, draw, here.stop);
+  cpu_.write_clip(from, numbers, host, draw, current.stop);
   const auto copied = queue_clip(in, memory, into, on);
   co_await copied.uninterruptible();
 }
 
-void require_clip_runtime(const context& here) {
-  if (!here.runtime) throw error(errc::no_runtime, "decode a clip on a GPU");
+void require_clip_runtime(const context& current) {
+  if (!current.runtime) throw error(errc::no_runtime, "decode a clip on a GPU");
 }
 
 }  // namespace lade::cuda::detail

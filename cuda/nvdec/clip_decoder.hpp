@@ -1,4 +1,4 @@
-// Clips of videos, decoded into memory of a GPU that the caller has.
+// Decodes clips of videos into GPU memory of the caller.
 
 #pragma once
 
@@ -26,12 +26,12 @@
 
 namespace lade::cuda::detail {
 
-// What decode_clip and decode_clips share. Its coroutines run on the CPU pool of a runtime; it must
-// outlive them. Any thread.
+// The common part of decode_clip and decode_clips. Its coroutines run on the CPU pool of a runtime.
+// It must outlive them. Any thread.
 class clip_decoder {
  public:
   // Throws as the constructor of decode_clip does.
-  clip_decoder(const media::clip_options& options, const gpu_clip_options& how);
+  clip_decoder(const media::clip_options& options, const gpu_clip_options& gpu_options);
 
   const media::decode_clip& cpu() const noexcept { return cpu_; }
   device on() const noexcept { return on_; }
@@ -39,18 +39,18 @@ class clip_decoder {
   clip_statistics stats() const;
   std::size_t key_frames_for_colours() const { return colours_.decoded(); }  // by the CPU
 
-  // The video of a sample, and the frames of its clips. Advances `draw`. Throws as
-  // media::decode_clip does.
+  // Opens the video of a sample, and chooses the frames of its clips. Advances `draw`. Throws the
+  // errors of media::decode_clip.
   std::pair<media::video, std::vector<std::int64_t>> open(const sample& in, random& draw) const;
 
-  // Decodes the frames into `into`, contiguous and of cpu().spec_of(numbers), on a stream that may
-  // use it. Returns whether the GPU has decoded them. The clip is complete then: the stream has
-  // passed all work. After an error, the stream may still have some.
+  // Decodes the frames into `into`: contiguous, with the spec cpu().spec_of(numbers), usable on the
+  // stream `on`. Returns whether the GPU has decoded them; else the CPU has. The stream has
+  // finished all work then. After an exception, it may have work left that writes to `into`.
   task<bool> write(const media::video& from, const std::vector<std::int64_t>& numbers, random draw,
                    const tensor& into, const stream& on);
 
-  // Streams are used by one clip after another: to make one takes longer than to decode a frame.
-  // All work of a stream that is given back must have finished.
+  // A pool of streams: creating one takes longer than decoding a frame. A stream must be idle when
+  // it is given back.
   stream take_stream();
   void give_back(const stream& used);
 
@@ -72,12 +72,12 @@ class clip_decoder {
   const device on_;
   const std::shared_ptr<memory_resource> memory_;
   mutable known_colours colours_;
-  mutable std::mutex mutex_;  // guards all that follows
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<stream> idle_;
   clip_statistics counted_;
 };
 
 // Throws error(no_runtime) outside of a runtime.
-void require_clip_runtime(const context& here);
+void require_clip_runtime(const context& current);
 
 }  // namespace lade::cuda::detail

@@ -12,8 +12,8 @@
 
 namespace lade::cuda {
 
-static void require_gpu_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::unsupported, "make cuda::decode_clip", why);
+static void require_gpu_option(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::unsupported, "make cuda::decode_clip", reason);
 }
 
 void require_gpu_options(const media::clip_options& options) {
@@ -23,18 +23,18 @@ void require_gpu_options(const media::clip_options& options) {
 }
 
 static media::image_options crop_options_of(const media::clip_options& options) {
-  media::image_options how{.width = options.width,
-                           .height = options.height,
-                           .fit = options.fit,
-                           .shorter_side = options.shorter_side,
-                           .min_area = options.min_area,
-                           .max_area = options.max_area,
-                           .min_aspect = options.min_aspect,
-                           .max_aspect = options.max_aspect,
-                           .flip = options.flip,
-                           .square_pixels = options.square_pixels};
-  how.shorter_side = media::resolved_shorter_side(how);
-  return how;
+  media::image_options image{.width = options.width,
+                             .height = options.height,
+                             .fit = options.fit,
+                             .shorter_side = options.shorter_side,
+                             .min_area = options.min_area,
+                             .max_area = options.max_area,
+                             .min_aspect = options.min_aspect,
+                             .max_aspect = options.max_aspect,
+                             .flip = options.flip,
+                             .square_pixels = options.square_pixels};
+  image.shorter_side = media::resolved_shorter_side(image);
+  return image;
 }
 
 static yuv_picture picture_of(const surface& from, const picture_colours& colours) {
@@ -60,7 +60,7 @@ static crop_box box_of(const media::image_crop& crop, int width, int height) {
   return {crop.x.begin, crop.y.begin, crop.x.length, crop.y.length, isolated};
 }
 
-// Of a video that is not turned.
+// The colours of a video. Throws error(unsupported) if it must be rotated.
 static picture_colours colours_of_upright(const media::clip_options& options, known_colours& known,
                                           const media::video& from,
                                           std::span<const std::int64_t> numbers) {
@@ -79,7 +79,7 @@ clip_writer::clip_writer(const media::clip_options& options, known_colours& know
       into_(into),
       draw_(draw) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    places_.emplace(numbers[i], static_cast<std::int64_t>(i));
+    slots_.emplace(numbers[i], static_cast<std::int64_t>(i));
 }
 
 image_batch clip_writer::place_of(std::int64_t index) const {
@@ -107,7 +107,7 @@ void clip_writer::write(std::int64_t number, const surface& decoded, const strea
                                              crop_options_of(options_), draw_);
   picture.crop = box_of(crop, decoded.width, decoded.height);
   picture.flip = crop.turn.mirror_x;
-  const auto [first, last] = places_.equal_range(number);
+  const auto [first, last] = slots_.equal_range(number);
   for (auto place = first; place != last; ++place)
     write_pictures(std::span(&picture, 1), place_of(place->second), on.handle());
 }

@@ -1,4 +1,4 @@
-// Surfaces become frames of a clip.
+// Converts decoded surfaces to the frames of a clip.
 
 #pragma once
 
@@ -19,8 +19,8 @@
 
 namespace lade::cuda {
 
-// Throws error(unsupported) naming an option of clips that the GPU does not have, whatever the
-// video: a colour but RGB and BGR.
+// Throws error(unsupported) naming the option if the GPU does not support it for any video: a
+// colour other than RGB and BGR.
 void require_gpu_options(const media::clip_options& options);
 
 // Writes the frames of the clips of one video, as media::decode_clip does. All have the same crop.
@@ -32,7 +32,7 @@ class clip_writer {
   clip_writer(const media::clip_options& options, known_colours& known, const media::video& from,
               std::span<const std::int64_t> numbers, const tensor& into, random draw);
 
-  // Enqueues one frame, for all places where the clips have it.
+  // Enqueues the conversion of one frame to all slots that show it.
   void write(std::int64_t number, const surface& decoded, const stream& on) const;
 
  private:
@@ -41,7 +41,7 @@ class clip_writer {
   media::clip_options options_;
   media::stream_info stream_;
   picture_colours colours_;
-  std::multimap<std::int64_t, std::int64_t> places_;  // of frames, in all clips one after the other
+  std::multimap<std::int64_t, std::int64_t> slots_;  // by frame; counted over all clips
   tensor into_;
   random draw_;
 };

@@ -1,4 +1,4 @@
-// The context of a GPU, in which NVDEC works.
+// The CUDA context that NVDEC uses.
 
 #pragma once
 
@@ -11,10 +11,11 @@
 
 namespace lade::cuda {
 
-// The primary context, which the CUDA runtime uses, too. Retained while this lives.
+// Retains the primary context of a GPU, which the CUDA runtime uses as well. The destructor
+// releases it.
 class primary_context {
  public:
-  explicit primary_context(device of);
+  explicit primary_context(device gpu);
   primary_context(const primary_context&) = delete;
   ~primary_context();
 
@@ -25,19 +26,19 @@ class primary_context {
   CUcontext handle_ = nullptr;
 };
 
-// Makes a context the calling thread's current one, and the one before again when it is destroyed.
-// Calls of NVDEC within end no capture of another thread.
+// Makes a context current on the calling thread; the destructor restores the previous one. Within
+// the scope, calls of NVDEC do not invalidate a stream capture of another thread.
 class context_scope {
  public:
-  // Throws error if that is not possible.
-  context_scope(const primary_context& of, std::string_view doing) : context_scope(of) {
+  // Throws error if the context cannot be made current.
+  context_scope(const primary_context& primary, std::string_view doing) : context_scope(primary) {
     check_nvdec(result_, doing);
   }
 
-  // Does not throw: for destructors. What belongs to the context must be abandoned if it is not
-  // current.
-  explicit context_scope(const primary_context& of) noexcept
-      : result_(nvcuvid().push_context(of.handle())) {}
+  // Does not throw: for destructors. If the context is not current afterwards, objects that belong
+  // to it must be abandoned.
+  explicit context_scope(const primary_context& primary) noexcept
+      : result_(nvcuvid().push_context(primary.handle())) {}
 
   context_scope(const context_scope&) = delete;
   ~context_scope() {

@@ -26,16 +26,16 @@ task<device_clip> decode_clip::read(std::shared_ptr<const byte_reader> from, ran
 }
 
 task<device_clip> decode_clip::decode_sample(shared_decoder decoder, sample in, random draw) {
-  auto& here = co_await this_context_reference();
-  detail::require_clip_runtime(here);
+  auto& current = co_await this_context_reference();
+  detail::require_clip_runtime(current);
   auto chosen = decoder->open(in, draw);
   co_return co_await decode_video(decoder, std::move(chosen.first), std::move(chosen.second), draw);
 }
 
 task<device_clip> decode_clip::decode_reader(shared_decoder decoder,
                                              std::shared_ptr<const byte_reader> from, random draw) {
-  auto& here = co_await this_context_reference();
-  detail::require_clip_runtime(here);
+  auto& current = co_await this_context_reference();
+  detail::require_clip_runtime(current);
   const auto& cpu = decoder->cpu();
   auto opened = co_await media::video::open(std::move(from), cpu.opening());
   auto numbers = cpu.numbers_for(opened.index(), nullptr, draw);

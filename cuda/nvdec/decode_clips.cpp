@@ -23,8 +23,8 @@ namespace lade::cuda {
 
 namespace detail {
 
-// The clips of a batch, which several coroutines decode one after the other. It lives in the frame
-// of their caller, which awaits them.
+// The queue of the clips of a batch, shared by several coroutines. Their caller owns it and awaits
+// them.
 class batch_of_clips {
  public:
   batch_of_clips(clip_decoder& by, const std::vector<sample>& samples, const tensor& into,
@@ -42,7 +42,7 @@ class batch_of_clips {
       } catch (...) {
         failed_ = true;
         capture_guard beside_captures;
-        (void)api().stream_synchronize(on.handle());  // nothing writes to the slot any more
+        (void)api().stream_synchronize(on.handle());  // then no work writes to the slot
         throw;
       }
       by_.give_back(on);
@@ -90,7 +90,7 @@ static std::size_t clips_at_a_time(runtime& in, device on) {
     const auto sessions = in.service<decoder_service>().of(on);
     return std::max(threads, 2 * static_cast<std::size_t>(sessions->engines));
   } catch (const error&) {
-    return threads;  // without NVDEC, these decode
+    return threads;  // without NVDEC, CPU threads decode
   }
 }
 
@@ -108,8 +108,8 @@ static std::vector<sample> without_videos(std::vector<sample> samples, std::stri
 
 task<device_batch> decode_clips::decode(decode_clips self, std::vector<sample> samples,
                                         random draw) {
-  auto& here = co_await this_context_reference();
-  detail::require_clip_runtime(here);
+  auto& current = co_await this_context_reference();
+  detail::require_clip_runtime(current);
   if (samples.empty())
     throw error(errc::invalid_argument, "decode a batch of clips", "there are no samples");
   auto& decoder = *self.decoder_;
@@ -120,7 +120,7 @@ task<device_batch> decode_clips::decode(decode_clips self, std::vector<sample> s
   auto ready = self.order_.record();
   detail::batch_of_clips clips(decoder, samples, into, ready, draw);
   co_await decode_all(clips,
-                      std::min(samples.size(), clips_at_a_time(*here.runtime, decoder.on())));
+                      std::min(samples.size(), clips_at_a_time(*current.runtime, decoder.on())));
   auto labels = co_await copy_labels(samples, decoder.memory(), self.order_, blocks);
   const auto field = decoder.cpu().field();
   std::vector<named_tensor> tensors{

@@ -8,7 +8,7 @@
 
 namespace lade::cuda {
 
-// NVDEC takes rectangles of 16-bit numbers.
+// NVDEC stores edges of rectangles as 16-bit numbers.
 static short nvdec_edge(int edge) {
   if (edge < 0 || edge > std::numeric_limits<short>::max())
     throw error(errc::unsupported, "make a decoder of NVDEC", "the picture is too large");
@@ -95,7 +95,7 @@ std::unique_ptr<open_decoder> decoder_cache::find(const decoder_format& format) 
   return taken;
 }
 
-// One that may be reconfigured, if there is no room for another decoder.
+// If the cache is full, returns a decoder that can be reconfigured; else nothing.
 std::unique_ptr<open_decoder> decoder_cache::find_similar(const decoder_format& format) {
   std::lock_guard lock(mutex_);
   if (idle_.size() < most_idle_) return nullptr;
@@ -125,14 +125,14 @@ std::unique_ptr<open_decoder> decoder_cache::take(const decoder_format& format) 
       similar->reconfigure(format);
       return similar;
     } catch (const error&) {
-      // Some formats cannot be reconfigured, which only the driver knows.
+      // Only the driver knows which formats cannot be reconfigured.
     }
   }
-  evict();  // makes room in the memory of the GPU, too
+  evict();  // frees GPU memory, too
   return std::make_unique<open_decoder>(context_, counted_, format);
 }
 
-// A decoder is destroyed without the lock: that takes a while.
+// Evicted decoders are destroyed without the lock, since that takes long.
 void decoder_cache::give_back(std::unique_ptr<open_decoder> used) {
   std::list<std::unique_ptr<open_decoder>> one;
   one.push_front(std::move(used));

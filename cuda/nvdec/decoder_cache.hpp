@@ -1,4 +1,4 @@
-// Open decoders of a GPU, which are used by one stream after another.
+// A cache of the idle decoders of a GPU.
 
 #pragma once
 
@@ -15,8 +15,7 @@
 
 namespace lade::cuda {
 
-// All that a decoder is made for. Everything that changes what it decodes, or how much of it, must
-// be a member.
+// The configuration of a decoder. Every parameter that affects its output must be a member.
 struct decoder_format {
   cudaVideoCodec codec = cudaVideoCodec_H264;
   cudaVideoChromaFormat chroma = cudaVideoChromaFormat_420;
@@ -31,8 +30,8 @@ struct decoder_format {
     int bottom = 0;
     auto operator<=>(const rectangle&) const = default;
   };
-  rectangle display;          // the part that is mapped
-  unsigned target_width = 0;  // to which that part is resized
+  rectangle display;          // the part of the picture that is mapped
+  unsigned target_width = 0;  // size of the mapped picture
   unsigned target_height = 0;
   unsigned decode_surfaces = 0;
   unsigned output_surfaces = 0;
@@ -40,7 +39,7 @@ struct decoder_format {
   auto operator<=>(const decoder_format&) const = default;
 };
 
-// How often what has happened; of a GPU, in one runtime.
+// Counters of the decoders of a GPU in one runtime.
 struct decoder_counters {
   std::atomic<std::uint64_t> created = 0;
   std::atomic<std::uint64_t> reconfigured = 0;
@@ -49,8 +48,8 @@ struct decoder_counters {
   std::atomic<std::uint64_t> abandoned = 0;
 };
 
-// A decoder of NVDEC. Where its context cannot be made current any more, it is abandoned: the
-// driver would free it in another context.
+// Owns a decoder of NVDEC. If its context cannot be made current any more, the destructor abandons
+// the decoder: the driver would destroy it in another context.
 class open_decoder {
  public:
   open_decoder(std::shared_ptr<const primary_context> in, std::shared_ptr<decoder_counters> counted,
@@ -64,11 +63,11 @@ class open_decoder {
   // Whether reconfigure() to the format is allowed.
   bool can_become(const decoder_format& other) const noexcept;
 
-  // Only in the callback of a sequence, as NVDEC demands. Throws error; the decoder must not be
-  // used then.
+  // NVDEC permits this only in the callback of a sequence. After an exception, the decoder must not
+  // be used.
   void reconfigure(const decoder_format& other);
 
-  // Something that refers to the decoder cannot be freed: the destructor leaves it alone.
+  // Makes the destructor leak the decoder: an object that refers to it cannot be freed.
   void abandon() noexcept { is_abandoned_ = true; }
 
  private:
@@ -81,16 +80,16 @@ class open_decoder {
   bool is_abandoned_ = false;
 };
 
-// The idle decoders: the least recently used one goes where there are too many. Creating one takes
-// 300 ms, reconfiguring a few. Any thread.
+// An LRU cache of idle decoders. Creating a decoder takes 300 ms, reconfiguring one a few ms. Any
+// thread.
 class decoder_cache {
  public:
   decoder_cache(std::shared_ptr<const primary_context> in,
                 std::shared_ptr<decoder_counters> counted, std::size_t most_idle)
       : context_(std::move(in)), counted_(std::move(counted)), most_idle_(most_idle) {}
 
-  // An idle decoder of the format; or else a new one, or, if the cache is full, one that is
-  // reconfigured. In the callback of a sequence, with the context current. Throws error.
+  // Returns an idle decoder of the format. Otherwise creates one, or, if the cache is full,
+  // reconfigures one. Call in the callback of a sequence, with the context current. Throws error.
   std::unique_ptr<open_decoder> take(const decoder_format& format);
 
   void give_back(std::unique_ptr<open_decoder> used);
@@ -104,7 +103,7 @@ class decoder_cache {
   std::shared_ptr<decoder_counters> counted_;
   std::size_t most_idle_;
   std::mutex mutex_;
-  std::list<std::unique_ptr<open_decoder>> idle_;  // guarded; the most recently used first
+  std::list<std::unique_ptr<open_decoder>> idle_;  // guarded by mutex_; most recently used first
 };
 
 }  // namespace lade::cuda

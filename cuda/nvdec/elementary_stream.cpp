@@ -13,17 +13,17 @@ extern "C" {
 
 namespace lade::cuda {
 
-// Takes bytes off the front of others. Throws error(invalid_data) where there are too few.
-class front_of {
+// Reads bytes from the front of a range. Throws error(invalid_data) at its end.
+class header_cursor {
  public:
-  front_of(std::span<const std::byte> bytes, const media::stream_info& of)
-      : rest_(bytes), of_(of) {}
+  header_cursor(std::span<const std::byte> bytes, const media::stream_info& stream)
+      : rest_(bytes), stream_(stream) {}
 
   bool empty() const noexcept { return rest_.empty(); }
 
   std::span<const std::byte> take(std::size_t count) {
     if (count > rest_.size())
-      throw error(errc::invalid_data, "read NAL units of " + of_.name(), "they are cut off");
+      throw error(errc::invalid_data, "read NAL units of " + stream_.name(), "they are cut off");
     const auto taken = rest_.first(count);
     rest_ = rest_.subspan(count);
     return taken;
@@ -37,24 +37,24 @@ class front_of {
 
  private:
   std::span<const std::byte> rest_;
-  const media::stream_info& of_;
+  const media::stream_info& stream_;
 };
 
-elementary_stream::elementary_stream(const media::stream_info& of) : stream_(of) {
-  const auto& parameters = of.parameters();
+elementary_stream::elementary_stream(const media::stream_info& stream) : stream_(stream) {
+  const auto& parameters = stream.parameters();
   const auto size = static_cast<std::size_t>(parameters.extradata_size);
   const auto header = std::as_bytes(std::span(parameters.extradata, size));
   const bool has_version = !header.empty() && header.front() == std::byte{1};
-  if (of.codec() == "h264" && has_version)
+  if (stream.codec() == "h264" && has_version)
     take_sets_of_avcc(header);
-  else if (of.codec() == "hevc" && has_version)
+  else if (stream.codec() == "hevc" && has_version)
     take_sets_of_hvcc(header);
-  else if (of.codec() != "vp8" && of.codec() != "vp9")
+  else if (stream.codec() != "vp8" && stream.codec() != "vp9")
     take_headers(header);
 }
 
 void elementary_stream::take_headers(bytes header) {
-  // av1C begins with four bytes of its own, of which the first has a marker (AV1 in ISOBMFF, 2.3).
+  // av1C begins with four bytes; the first has a marker bit (AV1 in ISOBMFF, 2.3).
   const bool has_marker = !header.empty() && (header.front() & std::byte{0x80}) != std::byte{0};
   constexpr std::size_t av1c_bytes = 4;
   const bool is_av1c = stream_.codec() == "av1" && has_marker && header.size() >= av1c_bytes;
@@ -64,7 +64,7 @@ void elementary_stream::take_headers(bytes header) {
 
 // ISO/IEC 14496-15, 5.3.3.1.2.
 void elementary_stream::take_sets_of_avcc(bytes header) {
-  front_of rest(header, stream_);
+  header_cursor rest(header, stream_);
   rest.take(4);
   length_bytes_ = (rest.number(1) & 3) + 1;
   for (const std::size_t mask : {31U, 255U}) {  // sequence sets, picture sets
@@ -76,7 +76,7 @@ void elementary_stream::take_sets_of_avcc(bytes header) {
 
 // ISO/IEC 14496-15, 8.3.3.1.2.
 void elementary_stream::take_sets_of_hvcc(bytes header) {
-  front_of rest(header, stream_);
+  header_cursor rest(header, stream_);
   rest.take(21);
   length_bytes_ = (rest.number(1) & 3) + 1;
   const auto arrays = rest.number(1);
@@ -95,7 +95,7 @@ void elementary_stream::append_nal(bytes nal) {
 }
 
 void elementary_stream::append_nals(bytes packet) {
-  front_of rest(packet, stream_);
+  header_cursor rest(packet, stream_);
   while (!rest.empty()) append_nal(rest.take(rest.number(length_bytes_)));
 }
 

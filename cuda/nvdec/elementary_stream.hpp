@@ -1,4 +1,4 @@
-// Packets of containers as NVDEC's parser takes them.
+// Converts packets of containers to the elementary stream that NVDEC's parser expects.
 
 #pragma once
 
@@ -11,19 +11,21 @@
 
 namespace lade::cuda {
 
-// The parser takes H.264 and HEVC in Annex B format: containers such as MP4 store the length of a
-// NAL unit in front of it instead, and parameter sets in their headers. It also takes sequence
-// headers of MPEG-2 and AV1 only as part of the stream.
+// The parser expects:
+//   - H.264 and HEVC in Annex B format, with start codes. Containers such as MP4 store the length
+//   of
+//     each NAL unit instead, and the parameter sets in their headers.
+//   - the sequence headers of MPEG-2 and AV1 in the stream
 //
 // One thread at a time.
 class elementary_stream {
  public:
-  // Throws error(invalid_data) for headers that are cut off.
-  explicit elementary_stream(const media::stream_info& of);
+  // Throws error(invalid_data) if the headers are truncated.
+  explicit elementary_stream(const media::stream_info& stream);
 
-  // The bytes of a packet, with those of the headers in front if `starts`. They are valid until the
-  // next call, or as long as the packet. Throws error(invalid_data) for a packet that is damaged,
-  // error(unsupported) for one that brings headers of its own beside its bytes.
+  // The bytes of a packet, after those of the headers if `starts`. They are valid until the next
+  // call or the end of the packet, whichever is first. Throws error(invalid_data) for a damaged
+  // packet, error(unsupported) for one with new headers in its side data.
   std::span<const std::byte> convert(const media::packet& next, bool starts);
 
  private:
@@ -36,7 +38,7 @@ class elementary_stream {
   void take_sets_of_hvcc(bytes header);
 
   media::stream_info stream_;
-  std::size_t length_bytes_ = 0;  // in front of each NAL unit; 0: there are start codes
+  std::size_t length_bytes_ = 0;  // size of the length before each NAL unit; 0: start codes
   std::vector<std::byte> headers_;
   std::vector<std::byte> converted_;
 };

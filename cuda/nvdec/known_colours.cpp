@@ -53,13 +53,13 @@ struct parameter_units {
 static constexpr parameter_units units_of_h264{0, 31, 7, 8, 7};
 static constexpr parameter_units units_of_hevc{1, 63, 32, 34, 33};
 
-// Zeros behind a unit do not belong to it.
+// Zeros after a unit do not belong to it.
 static header_bytes without_zeros(header_bytes unit) {
   while (!unit.empty() && unit.back() == std::byte{0}) unit = unit.first(unit.size() - 1);
   return unit;
 }
 
-// A slice names the sequence parameter set that it uses: false if there are several ones.
+// Returns false if there are several sequence parameter sets: a slice names the one that it uses.
 static bool append_parameter_sets(std::string& key, const media::stream_info& stream,
                                   const media::packet& from, const parameter_units& kinds) {
   elementary_stream converter(stream);
@@ -76,7 +76,7 @@ static bool append_parameter_sets(std::string& key, const media::stream_info& st
   return !sequence.empty();
 }
 
-// Takes a number in leb128 off the front (AV1, 4.10.5).
+// Reads a number in leb128 (AV1, 4.10.5), and removes it.
 static std::optional<std::size_t> take_leb128(header_bytes& from) {
   std::size_t value = 0;
   for (unsigned shift = 0; shift < 56 && !from.empty(); shift += 7) {
@@ -88,7 +88,8 @@ static std::optional<std::size_t> take_leb128(header_bytes& from) {
   return std::nullopt;
 }
 
-// The sequence headers before the first frame (AV1, 5.3.1 and 6.2.2). False if there is none.
+// Appends the sequence headers before the first frame (AV1, 5.3.1 and 6.2.2). Returns false if
+// there is none.
 static bool append_sequence_headers(std::string& key, header_bytes packet) {
   constexpr unsigned sequence = 1, frame_header = 3, frame = 6;
   bool is_any = false;
@@ -117,8 +118,8 @@ static bool append_vp9_header(std::string& key, header_bytes packet) {
   return true;
 }
 
-// False where what decides is not known to be in these headers: VP8 codes it behind the size of the
-// picture's parts, and MPEG-2 in headers of each picture.
+// Returns false if the headers do not determine the colours: VP8 codes them after the sizes of the
+// partitions, and MPEG-2 in the headers of each picture.
 static bool append_headers(std::string& key, const media::stream_info& stream,
                            const media::packet& from) {
   switch (stream.parameters().codec_id) {
@@ -130,16 +131,18 @@ static bool append_headers(std::string& key, const media::stream_info& stream,
   }
 }
 
-static void append_parameters(std::string& key, const AVCodecParameters& of) {
+static void append_parameters(std::string& key, const AVCodecParameters& parameters) {
   for (const int value :
-       {static_cast<int>(of.codec_id), static_cast<int>(of.codec_tag), of.format, of.width,
-        of.height, of.profile, of.level, static_cast<int>(of.field_order),
-        static_cast<int>(of.color_range), static_cast<int>(of.color_primaries),
-        static_cast<int>(of.color_trc), static_cast<int>(of.color_space),
-        static_cast<int>(of.chroma_location), of.bits_per_coded_sample, of.bits_per_raw_sample})
+       {static_cast<int>(parameters.codec_id), static_cast<int>(parameters.codec_tag),
+        parameters.format, parameters.width, parameters.height, parameters.profile,
+        parameters.level, static_cast<int>(parameters.field_order),
+        static_cast<int>(parameters.color_range), static_cast<int>(parameters.color_primaries),
+        static_cast<int>(parameters.color_trc), static_cast<int>(parameters.color_space),
+        static_cast<int>(parameters.chroma_location), parameters.bits_per_coded_sample,
+        parameters.bits_per_raw_sample})
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
-  append_header(
-      key, std::as_bytes(std::span(of.extradata, static_cast<std::size_t>(of.extradata_size))));
+  append_header(key, std::as_bytes(std::span(parameters.extradata,
+                                             static_cast<std::size_t>(parameters.extradata_size))));
 }
 
 static bool brings_parameters(const media::packet& key) {
@@ -149,8 +152,7 @@ static bool brings_parameters(const media::packet& key) {
   return brings(AV_PKT_DATA_NEW_EXTRADATA) || brings(AV_PKT_DATA_PARAM_CHANGE);
 }
 
-// The bytes of all that decides the colours of a key frame; empty if that cannot be told, or is
-// long.
+// The key of the colours of a key frame; empty if it is unknown or too long.
 static std::string colour_key(const media::stream_info& stream, const media::packet& key_frame) {
   constexpr std::size_t longest = std::size_t{4} << 10;
   std::string key;
@@ -164,7 +166,7 @@ picture_colours known_colours::of(const media::video& from, std::span<const std:
   const auto packet = from.packet_at(first);
   const auto key = colour_key(from.stream(), packet);
   if (const auto known = find(key)) return *known;
-  const auto colours = colours_of(from.stream(), packet, how_);
+  const auto colours = colours_of(from.stream(), packet, options_);
   keep(key, colours);
   return colours;
 }
@@ -176,18 +178,18 @@ std::size_t known_colours::decoded() const {
 
 std::optional<picture_colours> known_colours::find(const std::string& key) const {
   std::lock_guard lock(mutex_);
-  const auto at = known_.find(key);
-  return at == known_.end() ? std::nullopt : std::optional(at->second);
+  const auto at = cache_.find(key);
+  return at == cache_.end() ? std::nullopt : std::optional(at->second);
 }
 
-// Where there are many, all are forgotten.
+// A full cache is cleared.
 void known_colours::keep(const std::string& key, const picture_colours& decoded) {
   constexpr std::size_t most = 64;
   std::lock_guard lock(mutex_);
   ++decoded_;
   if (key.empty()) return;
-  if (known_.size() >= most) known_.clear();
-  known_.emplace(key, decoded);
+  if (cache_.size() >= most) cache_.clear();
+  cache_.emplace(key, decoded);
 }
 
 }  // namespace lade::cuda

@@ -1,4 +1,4 @@
-// The colours of videos whose headers are equal to those of an earlier one.
+// A cache of the colours of videos, by their headers.
 
 #pragma once
 
@@ -17,19 +17,20 @@
 
 namespace lade::cuda {
 
-// Keeps the colours of a few videos by all that decides them: the stream's parameters with the
-// headers and colours that its container states, and the headers in the key frame. So of a data set
-// that one encoder has made, one key frame is decoded.
+// The key is everything that determines the colours: the parameters of the stream, with the headers
+// and colours of its container, and the headers in the key frame. So for a data set of one encoder,
+// the CPU decodes one key frame.
 //
-// Any thread. Two threads may decode the same for the first time.
+// Any thread. Several threads may decode the same key frame at first.
 class known_colours {
  public:
-  // The options decide as well: they are the same for all videos.
-  explicit known_colours(const media::decode_options& how) : how_(how) {}
+  // The options determine the colours, too: they are the same for all videos.
+  explicit known_colours(const media::decode_options& options) : options_(options) {}
   known_colours(const known_colours&) = delete;
 
-  // The colours of the first key frame that decoding these frames needs. `numbers`: at least one;
-  // they must have been fetched. Throws what colours_of throws, for a video that is not known.
+  // The colours of the first key frame that decoding these frames needs.
+  // `numbers`: at least one; their packets must have been fetched.
+  // Throws the errors of colours_of.
   picture_colours of(const media::video& from, std::span<const std::int64_t> numbers);
 
   std::size_t decoded() const;  // key frames
@@ -38,9 +39,9 @@ class known_colours {
   std::optional<picture_colours> find(const std::string& key) const;
   void keep(const std::string& key, const picture_colours& decoded);
 
-  const media::decode_options how_;
-  mutable std::mutex mutex_;  // guards all that follows
-  std::map<std::string, picture_colours> known_;
+  const media::decode_options options_;
+  mutable std::mutex mutex_;  // guards the members below
+  std::map<std::string, picture_colours> cache_;
   std::size_t decoded_ = 0;
 };
 

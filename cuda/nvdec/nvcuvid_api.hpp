@@ -9,7 +9,7 @@
 
 namespace lade::cuda {
 
-// All are set.
+// No pointer is null.
 struct nvcuvid_api {
   // Of libcuda.so.1.
   decltype(&::cuInit) init = nullptr;
@@ -33,15 +33,15 @@ struct nvcuvid_api {
   tcuvidDestroyVideoParser* destroy_parser = nullptr;
 };
 
-// The table that is in use. Throws error(unsupported), saying why, where there is no NVDEC: the
-// libraries of the driver cannot be loaded, or lack a function.
+// The table in use. Throws error(unsupported) with the reason if there is no NVDEC: the libraries
+// of the driver cannot be loaded, or lack a function.
 const nvcuvid_api& nvcuvid();
 
-// For tests, while nothing of this module lives. Null: the libraries.
+// For tests, while no object of this module exists. Null restores the libraries.
 void replace_nvcuvid(const nvcuvid_api* by) noexcept;
 
-// Throws error(result, doing) if a call has failed. The driver and the runtime number their errors
-// alike.
+// Throws error(result, doing) if a call has failed. The error numbers of the driver are those of
+// the CUDA runtime.
 void check_nvdec(CUresult result, std::string_view doing);
 
 }  // namespace lade::cuda

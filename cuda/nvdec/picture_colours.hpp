@@ -1,4 +1,4 @@
-// How the colours of a video are coded.
+// Determines how the colours of a video are coded.
 
 #pragma once
 
@@ -17,13 +17,13 @@ struct picture_colours {
   friend bool operator==(const picture_colours&, const picture_colours&) = default;
 };
 
-// The colours that FFmpeg's decoder takes for a key frame of a stream. Streams and containers state
-// them, may contradict each other, and NVDEC does not tell all that a stream states: so the CPU
-// decodes the frame.
+// Decodes a key frame on the CPU, and returns the colours that FFmpeg's decoder assumes for it.
+// Streams and containers state colours, which may contradict each other, and NVDEC does not report
+// all that a stream states.
 //
-// Throws error(unsupported) for colours that the kernels do not have, and for a key frame that is
-// not decoded alone; and what media::decoder throws.
+// Throws error(unsupported) for colours that no kernel supports, and for a key frame that cannot be
+// decoded alone. Throws the errors of media::decoder.
 picture_colours colours_of(const media::stream_info& stream, const media::packet& key,
-                           const media::decode_options& how);
+                           const media::decode_options& options);
 
 }  // namespace lade::cuda

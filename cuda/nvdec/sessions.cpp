@@ -6,17 +6,18 @@
 
 namespace lade::cuda {
 
-// H.264 is what all engines of all GPUs decode.
+// All NVDEC engines decode H.264.
 static int count_engines(device on) {
   return std::max(1, limits_of(on, {.codec = "h264"}).engines);
 }
 
-// There are as many idle decoders as engines, but four for videos of a few kinds on one engine.
-decoder_sessions::decoder_sessions(device of)
-    : on(of),
-      context(std::make_shared<const primary_context>(of)),
+// The cache holds as many idle decoders as there are engines, but at least four, for videos of
+// several formats on one engine.
+decoder_sessions::decoder_sessions(device gpu)
+    : on(gpu),
+      context(std::make_shared<const primary_context>(gpu)),
       counters(std::make_shared<decoder_counters>()),
-      engines(count_engines(of)),
+      engines(count_engines(gpu)),
       idle(context, counters, static_cast<std::size_t>(std::max(4, engines))),
       free(static_cast<std::size_t>(engines)) {}
 

@@ -1,4 +1,4 @@
-// What a runtime keeps of the decoders of its GPUs.
+// The decoders of the GPUs of a runtime.
 
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace lade::cuda {
 
-// Of one GPU. A session is the use of a decoder: there are as many as the GPU has engines. More
-// would take memory, and decode no faster.
+// The sessions and idle decoders of one GPU. A session is the right to use a decoder. There are as
+// many as the GPU has NVDEC engines: more would take memory without decoding faster.
 struct decoder_sessions {
-  explicit decoder_sessions(device of);
+  explicit decoder_sessions(device gpu);
 
   device on;
   std::shared_ptr<const primary_context> context;
@@ -40,15 +40,15 @@ class decoder_service {
   std::map<int, std::shared_ptr<decoder_sessions>> devices_;  // guarded
 };
 
-// A permit of a session that was acquired.
+// Releases an acquired session when destroyed.
 class session_permit {
  public:
-  explicit session_permit(decoder_sessions& of) noexcept : of_(of) {}
+  explicit session_permit(decoder_sessions& sessions) noexcept : sessions_(sessions) {}
   session_permit(const session_permit&) = delete;
-  ~session_permit() { of_.free.release(); }
+  ~session_permit() { sessions_.free.release(); }
 
  private:
-  decoder_sessions& of_;
+  decoder_sessions& sessions_;
 };
 
 }  // namespace lade::cuda

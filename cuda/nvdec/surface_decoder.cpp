@@ -21,10 +21,10 @@ extern "C" {
 
 namespace lade::cuda {
 
-surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> of,
+surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> sessions,
                                  const media::stream_info& from, const stream& on,
-                                 const surface_options& options, surface_taker& to)
-    : sessions_(std::move(of)),
+                                 const surface_options& options, surface_consumer& to)
+    : sessions_(std::move(sessions)),
       stream_(from),
       bytes_(from),
       on_(on),
@@ -32,7 +32,7 @@ surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> of,
       to_(to),
       doing_("decode " + from.name() + " with NVDEC") {
   if (!nvdec_codec(from.codec()))
-    throw error(errc::unsupported, doing_, "the codec is left to the CPU");
+    throw error(errc::unsupported, doing_, "this module does not decode the codec with NVDEC");
 }
 
 surface_decoder::~surface_decoder() {
@@ -40,7 +40,7 @@ surface_decoder::~surface_decoder() {
   if (!mapped_.empty()) abandon();
 }
 
-// What is mapped cannot be unmapped any more.
+// The mapped surfaces cannot be unmapped any more.
 void surface_decoder::abandon() noexcept {
   mapped_.clear();
   if (decoder_) decoder_->abandon();
@@ -55,16 +55,16 @@ void surface_decoder::end_parser() noexcept {
 
 void surface_decoder::begin() {
   end_parser();
-  CUVIDPARSERPARAMS how{};
-  how.CodecType = *nvdec_codec(stream_.codec());
-  how.ulMaxNumDecodeSurfaces = 1;  // until the sequence is known
-  how.ulMaxDisplayDelay = 1;       // decoding goes on while a picture is mapped
-  how.pUserData = this;
-  how.pfnSequenceCallback = on_sequence;
-  how.pfnDecodePicture = on_decode;
-  how.pfnDisplayPicture = on_display;
+  CUVIDPARSERPARAMS parameters{};
+  parameters.CodecType = *nvdec_codec(stream_.codec());
+  parameters.ulMaxNumDecodeSurfaces = 1;  // until the sequence is known
+  parameters.ulMaxDisplayDelay = 1;       // the next picture decodes while one is mapped
+  parameters.pUserData = this;
+  parameters.pfnSequenceCallback = on_sequence;
+  parameters.pfnDecodePicture = on_decode;
+  parameters.pfnDisplayPicture = on_display;
   const context_scope scope(*sessions_->context, doing_);
-  check_nvdec(nvcuvid().create_parser(&parser_, &how), doing_);
+  check_nvdec(nvcuvid().create_parser(&parser_, &parameters), doing_);
   starts_ = true;
 }
 
@@ -92,7 +92,7 @@ void surface_decoder::parse(CUVIDSOURCEDATAPACKET& data) {
   const context_scope scope(*sessions_->context, doing_);
   const auto result = nvcuvid().parse_data(parser_, &data);
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
-  if (result != CUDA_SUCCESS) is_sound_ = false;
+  if (result != CUDA_SUCCESS) is_reusable_ = false;
   check_nvdec(result, doing_);
 }
 
@@ -119,7 +119,7 @@ int surface_decoder::on_decode(void* self, CUVIDPICPARAMS* picture) noexcept {
     if (!decoder.decoder_)
       throw error(errc::invalid_data, decoder.doing_, "a picture is in front of its sequence");
     const auto result = nvcuvid().decode_picture(decoder.decoder_->handle(), picture);
-    if (result != CUDA_SUCCESS) decoder.is_sound_ = false;
+    if (result != CUDA_SUCCESS) decoder.is_reusable_ = false;
     check_nvdec(result, decoder.doing_);
     return 1;
   });
@@ -128,7 +128,7 @@ int surface_decoder::on_decode(void* self, CUVIDPICPARAMS* picture) noexcept {
 int surface_decoder::on_display(void* self, CUVIDPARSERDISPINFO* picture) noexcept {
   auto& decoder = *static_cast<surface_decoder*>(self);
   return decoder.guarded([&] {
-    if (picture && decoder.to_.wants(picture->timestamp)) decoder.show(*picture);
+    if (picture && decoder.to_.needs(picture->timestamp)) decoder.show(*picture);
     return 1;
   });
 }
@@ -151,26 +151,28 @@ static void require_decodable(const CUVIDEOFORMAT& sequence, device on,
   const auto height = static_cast<int>(sequence.coded_height);
   if (sequence.bit_depth_chroma_minus8 != sequence.bit_depth_luma_minus8)
     throw error(errc::unsupported, doing, "luma and chroma have different depths");
-  if (const auto why = why_not_decodable(on, coding, width, height); !why.empty())
-    throw error(errc::unsupported, doing, why);
+  if (const auto reason = why_not_decodable(on, coding, width, height); !reason.empty())
+    throw error(errc::unsupported, doing, reason);
   const bool inside = area.left >= 0 && area.top >= 0 && area.left < area.right &&
                       area.top < area.bottom && area.right <= width && area.bottom <= height;
-  if (!inside) throw error(errc::invalid_data, doing, "what is shown is outside of its pictures");
+  if (!inside)
+    throw error(errc::invalid_data, doing, "its display area is outside of its pictures");
   const bool is_rgb =
       coding.chroma == 444 && sequence.video_signal_description.matrix_coefficients == 0;
   if (is_rgb) throw error(errc::unsupported, doing, "its planes may be red, green and blue");
   const bool odd = coding.chroma == 420 && (area.left % 2 != 0 || area.top % 2 != 0);
-  if (odd) throw error(errc::unsupported, doing, "what is shown begins inside of a chroma sample");
+  if (odd)
+    throw error(errc::unsupported, doing, "its display area begins inside of a chroma sample");
   if (std::int64_t{area.right - area.left} * (area.bottom - area.top) > options.max_pixels)
     throw error(errc::limit_exceeded, doing, "a picture has more than max_pixels");
 }
 
-// Neither cropped nor resized, pictures are mapped as they are coded: then no filter touches them.
+// Pictures that are neither cropped nor resized are mapped whole, so that no filter touches them.
 bool surface_decoder::maps_all() const noexcept {
   return options_.width == 0 && options_.crop.width == 0;
 }
 
-// The part of a coded picture that is wanted.
+// The part of the coded picture that is mapped: the crop, or the display area.
 decoder_format::rectangle surface_decoder::part_of(const CUVIDEOFORMAT& sequence) const {
   const auto& area = sequence.display_area;
   const auto& crop = options_.crop;
@@ -207,8 +209,7 @@ decoder_format surface_decoder::format_for(const CUVIDEOFORMAT& sequence) const 
           .output_surfaces = static_cast<unsigned>(options_.surfaces)};
 }
 
-// What the container states is used where the stream says nothing. FFmpeg's numbers are those of
-// H.273.
+// The container's colours apply where the stream states none. FFmpeg numbers them as H.273 does.
 surface surface_decoder::surface_for(const CUVIDEOFORMAT& sequence) const {
   const auto coding = coding_of(sequence);
   const auto part = part_of(sequence);
@@ -240,50 +241,50 @@ void surface_decoder::show(const CUVIDPARSERDISPINFO& picture) {
     mapped_.pop_back();
     throw;
   }
-  hand_over(picture, pitch);
+  deliver(picture, pitch);
 }
 
-// The event is recorded although the taker fails: it may have enqueued a part of its work.
-void surface_decoder::hand_over(const CUVIDPARSERDISPINFO& picture, unsigned pitch) {
+// The event is recorded even if the consumer throws: it may have enqueued part of its work.
+void surface_decoder::deliver(const CUVIDPARSERDISPINFO& picture, unsigned pitch) {
   std::exception_ptr failed;
   try {
     require_whole(picture.picture_index);
-    to_.take(picture.timestamp, at(mapped_.back().address, pitch));
+    to_.consume(picture.timestamp, at(mapped_.back().address, pitch));
   } catch (...) {
     failed = std::current_exception();
   }
   try {
     mapped_.back().passed.record(on_);
   } catch (...) {
-    unmap_behind_stream();
+    unmap_after_stream();
     throw;
   }
   if (failed) std::rethrow_exception(failed);
 }
 
-// Where an event cannot be recorded, for want of memory perhaps.
-void surface_decoder::unmap_behind_stream() {
+// Fallback if no event can be recorded, perhaps for lack of memory: waits for the whole stream.
+void surface_decoder::unmap_after_stream() {
   capture_guard beside_captures;
   if (api().stream_synchronize(on_.handle()) != cudaSuccess) return abandon();
   while (!mapped_.empty()) unmap_first();
 }
 
 unsigned long long surface_decoder::map(const CUVIDPARSERDISPINFO& picture, unsigned& pitch) {
-  CUVIDPROCPARAMS how{};
-  how.progressive_frame = picture.progressive_frame;
-  how.second_field = picture.repeat_first_field + 1;
-  how.top_field_first = picture.top_field_first;
-  how.unpaired_field = picture.repeat_first_field < 0 ? 1 : 0;
-  how.output_stream = on_.handle();
+  CUVIDPROCPARAMS parameters{};
+  parameters.progressive_frame = picture.progressive_frame;
+  parameters.second_field = picture.repeat_first_field + 1;
+  parameters.top_field_first = picture.top_field_first;
+  parameters.unpaired_field = picture.repeat_first_field < 0 ? 1 : 0;
+  parameters.output_stream = on_.handle();
   unsigned long long address = 0;
   const auto result =
-      nvcuvid().map_frame(decoder_->handle(), picture.picture_index, &address, &pitch, &how);
-  if (result != CUDA_SUCCESS) is_sound_ = false;
+      nvcuvid().map_frame(decoder_->handle(), picture.picture_index, &address, &pitch, &parameters);
+  if (result != CUDA_SUCCESS) is_reusable_ = false;
   check_nvdec(result, doing_);
   return address;
 }
 
-// A mapped picture has been decoded. Not all codecs and GPUs tell how that went.
+// Throws if decoding a mapped picture has failed. Not all codecs and GPUs report that.
 void surface_decoder::require_whole(int picture_index) {
   CUVIDGETDECODESTATUS status{};
   if (nvcuvid().get_decode_status(decoder_->handle(), picture_index, &status) != CUDA_SUCCESS)
@@ -323,7 +324,7 @@ void surface_decoder::unmap_first() {
   const bool unmapped = scope.is_current() &&
                         nvcuvid().unmap_frame(decoder_->handle(), first.address) == CUDA_SUCCESS;
   if (!unmapped) {
-    is_sound_ = false;
+    is_reusable_ = false;
     decoder_->abandon();
     throw error(errc::unsupported, doing_, "a surface cannot be unmapped");
   }
@@ -334,8 +335,8 @@ void surface_decoder::unmap_passed() {
   while (!mapped_.empty() && mapped_.front().passed.is_complete()) unmap_first();
 }
 
-// Inside of the parser, nothing can be awaited. This happens only where it shows several pictures
-// at once: wait_for_surface() makes room for one.
+// Blocks until a surface is free: a callback of the parser cannot await. This happens only if one
+// packet shows several pictures, since wait_for_surface() frees one surface before each packet.
 void surface_decoder::block_for_surface() {
   capture_guard beside_captures;
   check(api().event_synchronize(mapped_.front().passed.handle()), doing_);
@@ -350,7 +351,8 @@ task<> surface_decoder::wait_for_surface() {
   unmap_passed();
 }
 
-// Where the driver cannot call back, for want of memory perhaps, the thread waits.
+// Waits for the last event. If no callback can be queued, perhaps for lack of memory, blocks the
+// thread.
 task<> surface_decoder::wait_for_last() {
   auto last = mapped_.back().passed;
   try {
@@ -374,7 +376,7 @@ task<> surface_decoder::settle() {
       throw;
     }
   }
-  if (decoder_ && is_sound_) sessions_->idle.give_back(std::move(decoder_));
+  if (decoder_ && is_reusable_) sessions_->idle.give_back(std::move(decoder_));
   decoder_.reset();
 }
 

@@ -22,49 +22,60 @@
 
 namespace lade::cuda {
 
-// Who takes the pictures of a surface_decoder.
-class surface_taker {
+// Receives the pictures of a surface_decoder.
+class surface_consumer {
  public:
-  virtual bool wants(std::int64_t pts) const = 0;
-  virtual void take(std::int64_t pts, const surface& shown) = 0;
+  // Whether the picture with this timestamp is needed. Others are not mapped.
+  virtual bool needs(std::int64_t pts) const = 0;
+
+  // Enqueues work on the decoder's stream that reads the surface. The surface is valid until that
+  // work has finished.
+  virtual void consume(std::int64_t pts, const surface& shown) = 0;
 
  protected:
-  ~surface_taker() = default;
+  ~surface_consumer() = default;
 };
 
-// Packets go to NVDEC's parser. Inside of that call, it calls back: with the format of a sequence,
-// for which a decoder is taken from the cache; with pictures to decode; with pictures to show, in
-// the order in which they are shown. A picture to show must be mapped before the callback returns,
-// since the parser may decode another one into its memory.
+// Decodes the packets of one stream with NVDEC. send() passes a packet to the parser, which calls
+// back before it returns:
 //
-// A mapped picture is a copy in one of a few output surfaces. The taker enqueues work that reads
-// it, and an event behind that. The surface is unmapped when the event has been passed. If the
-// event cannot be awaited, because the device has failed, surface and decoder are abandoned.
+//   on_sequence  the format of a sequence: takes a decoder from the cache, or reconfigures one
+//   on_decode    a coded picture: decodes it
+//   on_display   a decoded picture, in the order of display: maps it and delivers it
 //
-// One thread at a time. settle() must be awaited before the destructor, which else abandons the
-// decoder.
+// on_display must map the picture before it returns: the parser may decode the next picture into
+// the same memory. A mapped picture is a copy in one of a few output surfaces:
+//
+//   free --map--> mapped --consumer enqueues work, an event is recorded--> in use
+//        <--unmap, once the event has passed--
+//
+// If the event cannot be awaited because the device has failed, the surface and the decoder are
+// abandoned: never unmapped or destroyed.
+//
+// One thread at a time. settle() must be awaited before the destructor, which otherwise abandons
+// the decoder.
 class surface_decoder {
  public:
-  surface_decoder(std::shared_ptr<decoder_sessions> of, const media::stream_info& from,
-                  const stream& on, const surface_options& options, surface_taker& to);
+  surface_decoder(std::shared_ptr<decoder_sessions> sessions, const media::stream_info& from,
+                  const stream& on, const surface_options& options, surface_consumer& to);
   surface_decoder(const surface_decoder&) = delete;
   ~surface_decoder();
 
-  // Decoding starts at the next packet, a key frame.
+  // The next packet must be a key frame, with which decoding starts.
   void begin();
 
-  // Throws error; error(unsupported) for what NVDEC cannot decode, error(invalid_data) for damage
-  // that it reports.
+  // Decodes a packet. Throws error(unsupported) if NVDEC cannot decode the stream, and
+  // error(invalid_data) if it reports damage.
   void send(const media::packet& next);
 
-  // Shows the pictures that the parser holds back.
+  // Delivers the pictures that the parser holds back for reordering.
   void finish();
 
   // Waits until the next picture can be mapped.
   task<> wait_for_surface();
 
-  // Waits until no picture is mapped, and leaves the decoder for the next stream. A stop does not
-  // end it. Throws error if the device has failed.
+  // Waits until no picture is mapped, and returns the decoder to the cache. Cancellation does not
+  // end the wait. Throws error if the device has failed.
   task<> settle();
 
  private:
@@ -85,7 +96,7 @@ class surface_decoder {
   decoder_format format_for(const CUVIDEOFORMAT& sequence) const;
   surface surface_for(const CUVIDEOFORMAT& sequence) const;
   void show(const CUVIDPARSERDISPINFO& picture);
-  void hand_over(const CUVIDPARSERDISPINFO& picture, unsigned pitch);
+  void deliver(const CUVIDPARSERDISPINFO& picture, unsigned pitch);
   unsigned long long map(const CUVIDPARSERDISPINFO& picture, unsigned& pitch);
   void require_whole(int picture_index);
   surface at(unsigned long long address, unsigned pitch) const;
@@ -95,7 +106,7 @@ class surface_decoder {
   event unused_event();
   void unmap_passed();
   void unmap_first();
-  void unmap_behind_stream();
+  void unmap_after_stream();
   task<> wait_for_last();
   void block_for_surface();
   void abandon() noexcept;
@@ -105,17 +116,17 @@ class surface_decoder {
   elementary_stream bytes_;
   stream on_;
   surface_options options_;
-  surface_taker& to_;
+  surface_consumer& to_;
   std::string doing_;
 
   CUvideoparser parser_ = nullptr;
   bool starts_ = true;  // the next packet is the first one
   std::unique_ptr<open_decoder> decoder_;
-  bool is_sound_ = true;               // the decoder may be used again
-  surface shown_;                      // what surfaces of the sequence have in common
+  bool is_reusable_ = true;            // the decoder may go back to the cache
+  surface shown_;                      // the fields that all surfaces of the sequence share
   std::deque<mapped_surface> mapped_;  // in the order of their events
-  std::vector<event> spare_;
-  std::exception_ptr failed_;  // in a callback: C code must not see exceptions
+  std::vector<event> spare_;           // events to use again
+  std::exception_ptr failed_;          // thrown in a callback: it must not pass through C code
 };
 
 }  // namespace lade::cuda

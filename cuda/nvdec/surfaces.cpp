@@ -19,56 +19,57 @@
 
 namespace lade::cuda {
 
-// The wanted frames of one range of packets, by their times.
-class wanted_frames final : public surface_taker {
+// The frames to decode from one range of packets, by timestamp.
+class frame_selection final : public surface_consumer {
  public:
-  wanted_frames(const media::packet_index& of, use_surface& use) : of_(of), use_(use) {}
+  frame_selection(const media::packet_index& index, use_surface& use) : index_(index), use_(use) {}
 
-  void want(const std::vector<std::int64_t>& numbers) {
+  void select(const std::vector<std::int64_t>& numbers) {
     by_time_.clear();
-    for (const auto number : numbers) by_time_.emplace(of_.pts(number), number);
+    for (const auto number : numbers) by_time_.emplace(index_.pts(number), number);
   }
 
-  bool wants(std::int64_t pts) const override { return by_time_.contains(pts); }
-  void take(std::int64_t pts, const surface& shown) override {
+  bool needs(std::int64_t pts) const override { return by_time_.contains(pts); }
+  void consume(std::int64_t pts, const surface& shown) override {
     use_(by_time_.at(pts), shown);
     by_time_.erase(pts);
-    ++taken_;
+    ++delivered_;
   }
 
   bool have_all() const noexcept { return by_time_.empty(); }
-  std::uint64_t taken() const noexcept { return taken_; }
+  std::uint64_t delivered() const noexcept { return delivered_; }
 
   void require_all() const {
     if (by_time_.empty()) return;
     const auto number = by_time_.begin()->second;
     throw error(errc::invalid_data,
-                fmt::format("decode frame {} of {} with NVDEC", number, of_.stream().name()),
+                fmt::format("decode frame {} of {} with NVDEC", number, index_.stream().name()),
                 "it is not shown");
   }
 
  private:
-  const media::packet_index& of_;
+  const media::packet_index& index_;
   use_surface& use_;
   std::map<std::int64_t, std::int64_t> by_time_;
-  std::uint64_t taken_ = 0;
+  std::uint64_t delivered_ = 0;
 };
 
-// Pictures that are shown before the range's key frame may need packets before it.
-static bool is_leading(const media::packet_index& of, const media::packet_range& range,
+// Whether a packet is shown before the key frame of the range. Decoding it may need earlier
+// packets.
+static bool is_leading(const media::packet_index& index, const media::packet_range& range,
                        std::size_t i) {
-  const auto packets = of.packets();
+  const auto packets = index.packets();
   return range.first > 0 && packets[i].pts < packets[range.first].pts;
 }
 
-// `decoder` and the others live in the frame of the caller, which awaits this.
+// All references must outlive the task.
 static task<> decode_range(const media::video& from, const media::packet_range& range,
-                           surface_decoder& decoder, wanted_frames& wanted,
+                           surface_decoder& decoder, frame_selection& selection,
                            media::selection_statistics& counted, const std::stop_token& stop) {
-  wanted.want(range.frames);
+  selection.select(range.frames);
   decoder.begin();
   ++counted.ranges;
-  for (auto i = range.first; i < range.last && !wanted.have_all(); ++i) {
+  for (auto i = range.first; i < range.last && !selection.have_all(); ++i) {
     if (is_leading(from.index(), range, i)) continue;
     if (stop.stop_requested())
       throw error(errc::stopped, "decode frames of " + from.stream().name());
@@ -76,12 +77,12 @@ static task<> decode_range(const media::video& from, const media::packet_range& 
     decoder.send(from.packet_at(i));
     ++counted.packets;
   }
-  if (!wanted.have_all()) decoder.finish();
-  wanted.require_all();
+  if (!selection.have_all()) decoder.finish();
+  selection.require_all();
 }
 
-static void require_surface_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", why);
+static void require_surface_option(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::invalid_argument, "decode with NVDEC", reason);
 }
 
 static bool is_even_edge(int edge) {
@@ -115,28 +116,28 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
   const auto& index = from.index();
   if (index.is_sequential())
     throw error(errc::unsupported, "decode " + from.stream().name() + " with NVDEC",
-                "its frames cannot be told by their times");
+                "its frames cannot be identified by their times");
   const auto ranges = index.ranges(numbers);
   if (ranges.empty()) co_return;
-  auto& here = co_await this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
-  auto sessions = here.runtime->service<decoder_service>().of(on.on());
+  auto& current = co_await this_context_reference();
+  if (!current.runtime) throw error(errc::no_runtime, "decode " + from.stream().name());
+  auto sessions = current.runtime->service<decoder_service>().of(on.on());
   co_await sessions->free.acquire();
   const session_permit permit(*sessions);
-  const gpu_work work(here);
+  const gpu_work work(current);
 
   media::selection_statistics ignored;
   auto& statistics = counted ? *counted : ignored;
-  wanted_frames wanted(index, use);
-  surface_decoder decoder(sessions, from.stream(), on, options, wanted);
+  frame_selection selection(index, use);
+  surface_decoder decoder(sessions, from.stream(), on, options, selection);
   std::exception_ptr failed;
   try {
     for (const auto& each : ranges)
-      co_await decode_range(from, each, decoder, wanted, statistics, here.stop);
+      co_await decode_range(from, each, decoder, selection, statistics, current.stop);
   } catch (...) {
     failed = std::current_exception();
   }
-  statistics.frames += wanted.taken();
+  statistics.frames += selection.delivered();
   co_await decoder.settle();
   if (failed) std::rethrow_exception(failed);
 }

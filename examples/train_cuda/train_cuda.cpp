@@ -80,9 +80,10 @@ static lade::sample digit_sample(std::uint64_t key) {
   return lade::sample(std::to_string(key), static_cast<std::int64_t>(draw_digit(key).label));
 }
 
-static lade::pipeline<lade::sample_batch> digit_batches(const training_options& wanted) {
+static lade::pipeline<lade::sample_batch> digit_batches(const training_options& settings) {
   return lade::from_index(samples_of_epoch, digit_sample) | lade::shuffle({.seed = 7}) |
-         lade::batch_into(digit_writer(wanted.draws), {.size = wanted.batch, .drop_last = true});
+         lade::batch_into(digit_writer(settings.draws),
+                          {.size = settings.batch, .drop_last = true});
 }
 
 static void report(std::uint64_t epoch, const network::totals& totals, double seconds) {
@@ -150,13 +151,13 @@ static unsigned repetitions_for(double ratio, double seconds_of_batch, F seconds
 
 constexpr int measured_steps = 10;
 
-static unsigned repetitions_on_cpu(lade::runtime& runtime, const training_options& wanted) {
-  if (wanted.step_ratio == 0) return 0;
-  auto batches = digit_batches(wanted);
+static unsigned repetitions_on_cpu(lade::runtime& runtime, const training_options& settings) {
+  if (settings.step_ratio == 0) return 0;
+  auto batches = digit_batches(settings);
   auto seconds = seconds_per_batch(runtime, batches, [](auto&) {});
   auto batch = first_batch(runtime, batches);
   auto probe = make_cpu_network();
-  return repetitions_for(wanted.step_ratio, seconds, [&](unsigned repetitions) {
+  return repetitions_for(settings.step_ratio, seconds, [&](unsigned repetitions) {
     make_step(*probe, batch, repetitions);
     stopwatch time;
     for (int i = 0; i < measured_steps; ++i) make_step(*probe, batch, repetitions);
@@ -164,11 +165,11 @@ static unsigned repetitions_on_cpu(lade::runtime& runtime, const training_option
   });
 }
 
-static void train_on_cpu(lade::runtime& runtime, const training_options& wanted) {
-  auto repetitions = repetitions_on_cpu(runtime, wanted);
+static void train_on_cpu(lade::runtime& runtime, const training_options& settings) {
+  auto repetitions = repetitions_on_cpu(runtime, settings);
   auto trained = make_cpu_network();
-  auto batches = digit_batches(wanted);
-  for (std::uint64_t epoch = 0; epoch < wanted.epochs; ++epoch) {
+  auto batches = digit_batches(settings);
+  for (std::uint64_t epoch = 0; epoch < settings.epochs; ++epoch) {
     stopwatch time;
     double busy = 0;
     for (auto& batch : runtime.run(batches, {.epoch = epoch})) {
@@ -213,17 +214,17 @@ class idle_time {
   std::vector<lade::cuda::event> ends_;
 };
 
-static unsigned repetitions_on_gpu(lade::runtime& runtime, const training_options& wanted,
+static unsigned repetitions_on_gpu(lade::runtime& runtime, const training_options& settings,
                                    const lade::pipeline<lade::cuda::device_batch>& batches,
                                    const lade::cuda::stream& trainer) {
-  if (wanted.step_ratio == 0) return 0;
+  if (settings.step_ratio == 0) return 0;
   auto seconds = seconds_per_batch(runtime, batches, [&](auto& batch) { batch.wait_on(trainer); });
   auto batch = first_batch(runtime, batches);
   batch.wait_on(trainer);
   auto probe = make_gpu_network(trainer.handle());
-  lade::cuda::device gpu(*wanted.device);
+  lade::cuda::device gpu(*settings.device);
   lade::cuda::event begin(gpu, {.timing = true}), end(gpu, {.timing = true});
-  return repetitions_for(wanted.step_ratio, seconds, [&](unsigned repetitions) {
+  return repetitions_for(settings.step_ratio, seconds, [&](unsigned repetitions) {
     make_step(*probe, batch, repetitions);  // the first one loads the kernels
     begin.record(trainer);
     for (int i = 0; i < measured_steps; ++i) make_step(*probe, batch, repetitions);
@@ -233,16 +234,16 @@ static unsigned repetitions_on_gpu(lade::runtime& runtime, const training_option
   });
 }
 
-static void train_on_gpu(lade::runtime& runtime, const training_options& wanted) {
-  lade::cuda::device gpu(*wanted.device);
+static void train_on_gpu(lade::runtime& runtime, const training_options& settings) {
+  lade::cuda::device gpu(*settings.device);
   std::printf("training on %s\n", gpu.name().c_str());
   lade::cuda::current_device current(gpu);
   lade::cuda::stream trainer(gpu);
-  auto batches = digit_batches(wanted) | lade::cuda::to_device({.device = gpu.index()});
-  auto repetitions = repetitions_on_gpu(runtime, wanted, batches, trainer);
+  auto batches = digit_batches(settings) | lade::cuda::to_device({.device = gpu.index()});
+  auto repetitions = repetitions_on_gpu(runtime, settings, batches, trainer);
   auto trained = make_gpu_network(trainer.handle());
   idle_time idle(gpu);
-  for (std::uint64_t epoch = 0; epoch < wanted.epochs; ++epoch) {
+  for (std::uint64_t epoch = 0; epoch < settings.epochs; ++epoch) {
     stopwatch time;
     for (auto& batch : runtime.run(batches, {.epoch = epoch})) {
       batch.wait_on(trainer);
@@ -308,8 +309,8 @@ int main(int argc, char** argv) try {
   if (options.device) {
     train_on_gpu(runtime, options);
   } else {
-    auto why = lade::cuda::device::why_none();
-    std::printf("training on the CPU%s\n", why.empty() ? "" : (" (" + why + ")").c_str());
+    auto reason = lade::cuda::device::why_none();
+    std::printf("training on the CPU%s\n", reason.empty() ? "" : (" (" + reason + ")").c_str());
     train_on_cpu(runtime, options);
   }
 } catch (const std::exception& failure) {

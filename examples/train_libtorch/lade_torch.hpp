@@ -45,17 +45,17 @@ lade::tensor from_torch(const torch::Tensor& shared);
 
 namespace detail {
 
-[[noreturn]] inline void refuse(lade::errc code, std::string_view doing, std::string_view why) {
-  throw lade::error(code, doing, why);
+[[noreturn]] inline void refuse(lade::errc code, std::string_view doing, std::string_view reason) {
+  throw lade::error(code, doing, reason);
 }
 
-inline torch::Device device_of(const lade::device& where) {
-  switch (where.type) {
+inline torch::Device device_of(const lade::device& device) {
+  switch (device.type) {
     case lade::device::kind::cpu:
     case lade::device::kind::cuda_host: return torch::kCPU;
     case lade::device::kind::cuda:
     case lade::device::kind::cuda_managed:
-      return {torch::kCUDA, static_cast<torch::DeviceIndex>(where.index)};
+      return {torch::kCUDA, static_cast<torch::DeviceIndex>(device.index)};
     default: refuse(lade::errc::unsupported, "share a tensor with torch", "its device");
   }
 }
@@ -159,9 +159,9 @@ inline lade::tensor from_torch(const torch::Tensor& shared) {
   auto owner = std::make_shared<torch::Tensor>(shared.detach());
   auto* first = static_cast<std::byte*>(owner->data_ptr());
   const auto bytes = static_cast<std::size_t>(detail::reach_of(shared)) * shared.element_size();
-  const auto where = detail::device_of(shared);
+  const auto device = detail::device_of(shared);
   return {spec, detail::dimensions_of(shared.strides()),
-          lade::buffer(std::move(owner), {first, bytes}, where), first};
+          lade::buffer(std::move(owner), {first, bytes}, device), first};
 }
 
 }  // namespace lade_torch

@@ -120,14 +120,14 @@ struct scene {
   double turn;  // radians
 };
 
-lade::tensor draw_picture(const shape& which, lade::random draw) {
+lade::tensor draw_picture(const shape& figure, lade::random draw) {
   const scene seen(draw);
   lade::tensor picture(lade::element_type::u8, {side, side, 3});
   auto* out = picture.data<std::uint8_t>();
   for (int y = 0; y < side; ++y) {
     const auto behind = mixed(seen.top, seen.bottom, y / (side - 1.0));
     for (int x = 0; x < side; ++x) {
-      const double outside = which.outside(seen.to_shape(x, y)) * seen.scale;  // pixels
+      const double outside = figure.outside(seen.to_shape(x, y)) * seen.scale;  // pixels
       const auto seen_here = mixed(seen.paint, behind, std::clamp(outside + 0.5, 0.0, 1.0));
       for (double level : seen_here)
         *out++ = static_cast<std::uint8_t>(std::clamp(level + draw.uniform(-30, 30), 0.0, 255.0));
@@ -143,25 +143,25 @@ void write_file(const std::string& path, const lade::buffer& bytes) {
   if (!file) lade::raise(errno ? errno : EIO, "write " + path);
 }
 
-void draw_part(lade::runtime& where, const std::string& folder, std::uint64_t images,
+void draw_part(lade::runtime& runtime, const std::string& folder, std::uint64_t images,
                std::uint64_t seed) {
   for (const auto& each : shapes)
     std::filesystem::create_directories(folder + '/' + std::string(each.name));
   auto draw_file = [folder, seed](std::uint64_t index) {
-    const auto& which = shapes[index % shapes.size()];
+    const auto& figure = shapes[index % shapes.size()];
     const auto number = std::to_string(index / shapes.size());
-    write_file(folder + '/' + std::string(which.name) + '/' + number + ".png",
-               lade::media::encode_png(draw_picture(which, lade::random(seed, index))));
+    write_file(folder + '/' + std::string(figure.name) + '/' + number + ".png",
+               lade::media::encode_png(draw_picture(figure, lade::random(seed, index))));
     return index;
   };
   auto all = lade::from_index(images * shapes.size(), [](std::uint64_t index) { return index; }) |
              lade::map(draw_file);
-  for (auto& drawn : where.run(all)) (void)drawn;
+  for (auto& drawn : runtime.run(all)) (void)drawn;
 }
 
 }  // namespace
 
-void draw_shapes(lade::runtime& where, const std::string& root, const shapes_options& options) {
-  draw_part(where, root + "/train", options.images, lade::scramble(options.seed));
-  draw_part(where, root + "/test", options.held_out, lade::scramble(options.seed + 1));
+void draw_shapes(lade::runtime& runtime, const std::string& root, const shapes_options& options) {
+  draw_part(runtime, root + "/train", options.images, lade::scramble(options.seed));
+  draw_part(runtime, root + "/test", options.held_out, lade::scramble(options.seed + 1));
 }

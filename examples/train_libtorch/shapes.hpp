@@ -18,4 +18,4 @@ struct shapes_options {
 // 80 x 80 pixels, of random colour, size, place and rotation, before noise. Equal options, equal
 // files. Overwrites files of the same name. Throws lade::error naming a file that cannot be
 // written.
-void draw_shapes(lade::runtime& where, const std::string& root, const shapes_options& options);
+void draw_shapes(lade::runtime& runtime, const std::string& root, const shapes_options& options);

@@ -47,31 +47,31 @@ lade::media::image_options image_options() {
           .stddev = {0.25F, 0.25F, 0.25F}};
 }
 
-batches training_batches(const training_options& wanted) {
+batches training_batches(const training_options& settings) {
   auto image = image_options();
   image.fit = lade::media::image_fit::random_crop;
   image.min_area = 0.7;
-  return lade::from(lade::io::labelled_files(wanted.data + "/train", "*/*.{png,jpg,jpeg}")) |
-         lade::shuffle({.seed = wanted.seed}) | lade::map(lade::io::read, {.concurrency = 16}) |
+  return lade::from(lade::io::labelled_files(settings.data + "/train", "*/*.{png,jpg,jpeg}")) |
+         lade::shuffle({.seed = settings.seed}) | lade::map(lade::io::read, {.concurrency = 16}) |
          lade::batch_into(lade::media::decode_image(image),
-                          {.size = wanted.batch, .drop_last = true});
+                          {.size = settings.batch, .drop_last = true});
 }
 
-batches test_batches(const training_options& wanted) {
-  return lade::from(lade::io::labelled_files(wanted.data + "/test", "*/*.{png,jpg,jpeg}")) |
+batches test_batches(const training_options& settings) {
+  return lade::from(lade::io::labelled_files(settings.data + "/test", "*/*.{png,jpg,jpeg}")) |
          lade::map(lade::io::read, {.concurrency = 16}) |
-         lade::batch_into(lade::media::decode_image(image_options()), {.size = wanted.batch});
+         lade::batch_into(lade::media::decode_image(image_options()), {.size = settings.batch});
 }
 
 // The names of the classes, which must be those of the test images too.
-std::vector<std::string> find_classes(const training_options& wanted) {
-  auto classes = lade::io::labelled_files(wanted.data + "/train").class_names();
+std::vector<std::string> find_classes(const training_options& settings) {
+  auto classes = lade::io::labelled_files(settings.data + "/train").class_names();
   if (classes.size() < 2)
-    throw lade::error(lade::errc::invalid_data, "train on " + wanted.data + "/train",
+    throw lade::error(lade::errc::invalid_data, "train on " + settings.data + "/train",
                       "it has fewer than two folders, one for each class");
-  if (lade::io::labelled_files(wanted.data + "/test").class_names() != classes)
-    throw lade::error(lade::errc::invalid_data, "test on " + wanted.data + "/test",
-                      "its folders are not called like those in " + wanted.data + "/train");
+  if (lade::io::labelled_files(settings.data + "/test").class_names() != classes)
+    throw lade::error(lade::errc::invalid_data, "test on " + settings.data + "/test",
+                      "its folders are not called like those in " + settings.data + "/train");
   return classes;
 }
 
@@ -89,18 +89,18 @@ struct test_result {
 // data. What belongs together is saved together.
 class training {
  public:
-  training(const training_options& wanted, std::vector<std::string> classes)
-      : options_(wanted.describe()),
+  training(const training_options& settings, std::vector<std::string> classes)
+      : options_(settings.describe()),
         classes_(std::move(classes)),
-        device_(wanted.device),
-        checkpoint_(wanted.run + "/checkpoint"),
-        log_path_(wanted.run + "/log") {
-    torch::manual_seed(wanted.seed);
+        device_(settings.device),
+        checkpoint_(settings.run + "/checkpoint"),
+        log_path_(settings.run + "/log") {
+    torch::manual_seed(settings.seed);
     network_ = make_network(static_cast<std::int64_t>(classes_.size()));
     network_->to(device_);
     optimizer_.emplace(network_->parameters(), torch::optim::AdamWOptions(2e-3));
     for (const auto& each : classes_) options_ += "class " + each + '\n';
-    std::filesystem::create_directories(wanted.run);
+    std::filesystem::create_directories(settings.run);
     if (std::filesystem::exists(checkpoint_)) load();
   }
 
@@ -258,17 +258,17 @@ test_result test(training& model, lade::runtime& runtime, const batches& images)
   return sum;
 }
 
-void train(const training_options& wanted, lade::runtime& runtime) {
-  training model(wanted, find_classes(wanted));
+void train(const training_options& settings, lade::runtime& runtime) {
+  training model(settings, find_classes(settings));
   auto state = model.take_state();
   const auto first = state ? state->epoch : 0;
   if (state)
     std::cout << "resumes in epoch " << first + 1 << " behind step " << model.steps() << std::endl;
-  if (first >= wanted.epochs) return;
+  if (first >= settings.epochs) return;
 
-  const auto to_test = test_batches(wanted);
+  const auto to_test = test_batches(settings);
   lade::epochs epochs(
-      runtime, training_batches(wanted), wanted.epochs - first,
+      runtime, training_batches(settings), settings.epochs - first,
       {.epoch = first, .ready = 16, .state = std::move(state), .require_state = true});
   for (auto& epoch : epochs) {
     const auto begin = clock_type::now();
@@ -278,7 +278,7 @@ void train(const training_options& wanted, lade::runtime& runtime) {
     while (auto batch = timed.next()) {
       model.step(*batch);
       images += batch->size();
-      if (model.steps() % wanted.save_every == 0) model.save(epoch.state());
+      if (model.steps() % settings.save_every == 0) model.save(epoch.state());
     }
     model.save(epoch.state());
     const std::chrono::duration<double> seconds = clock_type::now() - begin;
@@ -295,23 +295,24 @@ void train(const training_options& wanted, lade::runtime& runtime) {
 
 // Equal losses need equal orders of additions: one number of threads, and no choice of algorithms
 // by their speed.
-void make_deterministic(const training_options& wanted) {
+void make_deterministic(const training_options& settings) {
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
-  torch::set_num_threads(static_cast<int>(wanted.threads));
+  torch::set_num_threads(static_cast<int>(settings.threads));
   at::globalContext().setDeterministicAlgorithms(true, false);
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);
 }
 
-void run(const training_options& wanted) {
-  if (wanted.device == "cuda" && !torch::cuda::is_available())
+void run(const training_options& settings) {
+  if (settings.device == "cuda" && !torch::cuda::is_available())
     throw lade::error(lade::errc::unsupported, "train on cuda", "libtorch finds no such device");
-  make_deterministic(wanted);
+  make_deterministic(settings);
   lade::runtime runtime;
-  if (wanted.draw > 0)
-    draw_shapes(runtime, wanted.data,
-                {.images = wanted.draw, .held_out = wanted.draw / 6 + 1, .seed = wanted.seed});
-  train(wanted, runtime);
+  if (settings.draw > 0)
+    draw_shapes(
+        runtime, settings.data,
+        {.images = settings.draw, .held_out = settings.draw / 6 + 1, .seed = settings.seed});
+  train(settings, runtime);
 }
 
 }  // namespace

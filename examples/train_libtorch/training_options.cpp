@@ -80,9 +80,9 @@ training_options parse_training_options(int argc, char** argv) {
 }
 
 void require_same_options(const std::string& checkpoint, const std::string& saved,
-                          const std::string& wanted) {
+                          const std::string& present) {
   std::istringstream before(saved);
-  std::istringstream now(wanted);
+  std::istringstream now(present);
   std::string was;
   std::string is;
   while (std::getline(before, was) && std::getline(now, is))

@@ -36,4 +36,4 @@ training_options parse_training_options(int argc, char** argv);
 // Throws lade::error that names the first difference between what a checkpoint was made with and
 // this run, as describe() says them.
 void require_same_options(const std::string& checkpoint, const std::string& saved,
-                          const std::string& wanted);
+                          const std::string& present);

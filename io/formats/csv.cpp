@@ -19,9 +19,9 @@ std::size_t csv_record_end(std::string_view text) noexcept {
 }
 
 [[noreturn]] static void refuse_csv(std::string_view name, std::uint64_t line,
-                                    std::string_view why) {
+                                    std::string_view reason) {
   throw error(errc::invalid_data, "read " + std::string(name),
-              fmt::format("line {}: {}", line, why));
+              fmt::format("line {}: {}", line, reason));
 }
 
 // Takes a cell in quotes from the beginning of a record, up to what follows the closing quote.
@@ -56,7 +56,7 @@ std::vector<std::string> parse_csv_record(std::string_view record, std::string_v
     cells.push_back(record.starts_with('"') ? take_quoted(record, name, line)
                                             : take_plain(record, name, line));
     if (record.empty()) return cells;
-    if (!record.starts_with(',')) refuse_csv(name, line, "something behind a quoted cell");
+    if (!record.starts_with(',')) refuse_csv(name, line, "text after a quoted cell");
     record.remove_prefix(1);
   }
 }

@@ -14,8 +14,8 @@
 
 namespace lade::detail {
 
-[[noreturn]] static void refuse_compressed(const std::string& name, const std::string& why) {
-  throw error(errc::invalid_data, "decompress " + name, why);
+[[noreturn]] static void refuse_compressed(const std::string& name, const std::string& reason) {
+  throw error(errc::invalid_data, "decompress " + name, reason);
 }
 
 // Members of a gzip file, one after the other.
@@ -55,7 +55,7 @@ class gzip_decoder final : public decoder {
         std::ranges::find_if(in, [](std::byte b) { return b != std::byte{0}; }) - in.begin());
     if (zeros == in.size()) return zeros;
     if (in[zeros] != std::byte{0x1f})
-      refuse_compressed(name_, "data that is not gzip behind the end of a gzip member");
+      refuse_compressed(name_, "data after the end of a gzip member are not gzip");
     inflateReset(&zlib_);
     ended_ = false;
     return zeros;

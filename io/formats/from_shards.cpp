@@ -15,7 +15,7 @@ using reading_ptr = counted_ptr<const shard_reading>;
 
 static async_generator<sample> read_in_turn(reading_ptr reading, open_context run,
                                             stage_counters& counters, open_input input) {
-  auto shards = shard_reading::shards_left(reading, run, counters, std::move(input));
+  auto shards = shard_reading::remaining_shards(reading, run, counters, std::move(input));
   kept_name<listed_shard> name;
   while (auto* shard = co_await shards.next()) {
     bump(counters.in);
@@ -33,7 +33,7 @@ static async_generator<sample> read_ahead(const reading_ptr& reading, const open
   using stage = concurrent_flat_map<listed_shard, sample, shard_reading>;
   owner several(std::make_shared<stage>(run, counters, reading, concurrency));
   several->start(
-      shard_reading::shards_left(reading, several->before(run), counters, std::move(input)));
+      shard_reading::remaining_shards(reading, several->before(run), counters, std::move(input)));
   return stage::deliver(std::move(several));
 }
 

@@ -12,12 +12,12 @@
 
 namespace lade::detail {
 
-indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& options)
-    : which_(std::move(which)),
+indexed_shards::indexed_shards(io::shards shards, const io::tar_samples_options& options)
+    : listed_(std::move(shards)),
       fields_{divide_list(options.read.fields), divide_list(options.read.data),
               std::string(options.read.label)} {
-  shards_.reserve(which_.names().size());
-  for (const auto& name : which_.names()) {
+  shards_.reserve(listed_.names().size());
+  for (const auto& name : listed_.names()) {
     shards_.push_back({name});
     bool is_new = by_name_.emplace(shards_.back().name, shards_.size() - 1).second;
     if (!is_new)
@@ -25,8 +25,9 @@ indexed_shards::indexed_shards(io::shards which, const io::tar_samples_options& 
   }
 }
 
-[[noreturn]] static void refuse_group(const std::string& shard, errc code, const std::string& why) {
-  throw error(code, "index " + without_secrets(shard), why);
+[[noreturn]] static void refuse_group(const std::string& shard, errc code,
+                                      const std::string& reason) {
+  throw error(code, "index " + without_secrets(shard), reason);
 }
 
 void indexed_shards::add(std::size_t at, const io::tar_index& index) {
@@ -39,11 +40,11 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
     if (shard.groups.empty() || shard.groups.back().key != name->key())
       shard.groups.push_back({name->key(), {}});
     auto& fields = shard.groups.back().fields;
-    auto refuse = [&](errc code, const std::string& why) {
+    auto refuse = [&](errc code, const std::string& reason) {
       refuse_group(shard.name, code,
-                   fmt::format("member {} at byte {}: {}", entry.name(), entry.offset(), why));
+                   fmt::format("member {} at byte {}: {}", entry.name(), entry.offset(), reason));
     };
-    if (std::ranges::find(fields, name->field(), &place::field) != fields.end())
+    if (std::ranges::find(fields, name->field(), &location::field) != fields.end())
       refuse(errc::invalid_data, "its sample has such a field already");
     if (fields.size() == most_sample_fields)
       refuse(errc::limit_exceeded,
@@ -52,10 +53,11 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
   }
   for (std::size_t i = 0; i < shard.groups.size(); ++i) {
     auto& group = shard.groups[i];
-    std::erase_if(group.fields, [&](const place& p) { return !fields_.contains(p.field); });
+    std::erase_if(group.fields, [&](const location& p) { return !fields_.contains(p.field); });
     if (!shard.by_key.emplace(group.key, i).second)
-      refuse_group(shard.name, errc::invalid_data,
-                   "two samples have the key " + group.key + "; only a stream tells them apart");
+      refuse_group(
+          shard.name, errc::invalid_data,
+          "two samples have the key " + group.key + "; read the shards as a stream instead");
   }
 }
 
@@ -73,16 +75,17 @@ std::string indexed_shards::key_at(std::uint64_t i) const {
   return key_of(shard, shard.groups[shard.groups.size() - static_cast<std::size_t>(*end - i)]);
 }
 
-std::string indexed_shards::identity_of(const one_shard& from, const sample_places& sample) const {
-  return which_.identity_of(lade::sample(from.name)) + "/" + sample.key;
+std::string indexed_shards::identity_of(const one_shard& from,
+                                        const sample_locations& sample) const {
+  return listed_.identity_of(lade::sample(from.name)) + "/" + sample.key;
 }
 
-std::string indexed_shards::key_of(const one_shard& from, const sample_places& sample) const {
+std::string indexed_shards::key_of(const one_shard& from, const sample_locations& sample) const {
   return from.name + "/" + sample.key;
 }
 
 // A name of a shard may begin like that of another one: the longest that fits decides.
-std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_places*>
+std::pair<const indexed_shards::one_shard*, const indexed_shards::sample_locations*>
 indexed_shards::find(const std::string& key) const {
   std::string_view text = key;
   for (auto slash = text.rfind('/'); slash != text.npos && slash > 0;
@@ -97,22 +100,22 @@ indexed_shards::find(const std::string& key) const {
               "no indexed shard has such a sample");
 }
 
-std::shared_ptr<const byte_reader> indexed_shards::opened(const one_shard& which) {
+std::shared_ptr<const byte_reader> indexed_shards::opened(const one_shard& shard) {
   std::lock_guard lock(mutex_);
-  auto found = std::ranges::find(open_, &which, [](auto& each) { return each.first; });
+  auto found = std::ranges::find(open_, &shard, [](auto& each) { return each.first; });
   if (found == open_.end()) return nullptr;
   std::rotate(found, found + 1, open_.end());
   return open_.back().second;
 }
 
-void indexed_shards::keep(const one_shard& which, std::shared_ptr<const byte_reader> archive) {
+void indexed_shards::keep(const one_shard& shard, std::shared_ptr<const byte_reader> archive) {
   std::shared_ptr<const byte_reader> closed;  // outside of the lock
   std::lock_guard lock(mutex_);
   if (open_.size() == most_open) {
     closed = std::move(open_.front().second);
     open_.erase(open_.begin());
   }
-  open_.emplace_back(&which, std::move(archive));
+  open_.emplace_back(&shard, std::move(archive));
 }
 
 task<std::string> identity_of_archive(std::string name, std::string etag) {
@@ -121,18 +124,18 @@ task<std::string> identity_of_archive(std::string name, std::string etag) {
   co_return std::to_string(found.modified.time_since_epoch().count());
 }
 
-task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& which) {
-  if (auto archive = opened(which)) co_return archive;
-  auto archive = co_await io::open_reader(which.name);
-  if (archive->size() != which.archive_bytes)
-    throw error(errc::invalid_data, "read " + without_secrets(which.name),
+task<std::shared_ptr<const byte_reader>> indexed_shards::open(const one_shard& shard) {
+  if (auto archive = opened(shard)) co_return archive;
+  auto archive = co_await io::open_reader(shard.name);
+  if (archive->size() != shard.archive_bytes)
+    throw error(errc::invalid_data, "read " + without_secrets(shard.name),
                 fmt::format("it has {} bytes; when it was indexed, it had {}", archive->size(),
-                            which.archive_bytes));
-  auto identity = co_await identity_of_archive(which.name, std::string(archive->etag()));
-  if (identity != which.identity)
-    throw error(errc::invalid_data, "read " + without_secrets(which.name),
+                            shard.archive_bytes));
+  auto identity = co_await identity_of_archive(shard.name, std::string(archive->etag()));
+  if (identity != shard.identity)
+    throw error(errc::invalid_data, "read " + without_secrets(shard.name),
                 "it has changed since it was indexed");
-  keep(which, archive);
+  keep(shard, archive);
   co_return archive;
 }
 

@@ -22,58 +22,59 @@ task<std::string> identity_of_archive(std::string name, std::string etag);
 class indexed_shards {
  public:
   // A value in an archive.
-  struct place {
+  struct location {
     std::string field;
     std::uint64_t offset;
     std::uint64_t bytes;
   };
-  struct sample_places {
+  struct sample_locations {
     std::string key;
-    std::vector<place> fields;
+    std::vector<location> fields;
   };
   struct one_shard {
     std::string name;
     std::uint64_t archive_bytes = 0;
     std::string identity = {};
-    std::vector<sample_places> groups = {};
+    std::vector<sample_locations> groups = {};
     std::unordered_map<std::string_view, std::size_t> by_key = {};  // views of the groups' keys
   };
 
-  indexed_shards(io::shards which, const io::tar_samples_options& options);
+  indexed_shards(io::shards shards, const io::tar_samples_options& options);
 
   std::size_t count() const noexcept { return shards_.size(); }
   const std::string& name(std::size_t shard) const { return shards_[shard].name; }
-  const io::shards& listed() const noexcept { return which_; }
+  const io::shards& listed() const noexcept { return listed_; }
   const sample_fields& fields() const noexcept { return fields_; }
 
   // Throws error(invalid_data) for two samples of one key, or fields of one name.
   void add(std::size_t at, const io::tar_index& index);
 
-  // Numbers the samples, in the order of the shards. To be called once, when all have been added.
+  // Numbers the samples in the order of the shards. Must be called once, after all shards have been
+  // added.
   void number_samples();
 
   std::uint64_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
   std::string key_at(std::uint64_t i) const;
 
   // The name of a sample without the common directories of all shards.
-  std::string identity_of(const one_shard& from, const sample_places& sample) const;
+  std::string identity_of(const one_shard& from, const sample_locations& sample) const;
 
-  std::string key_of(const one_shard& from, const sample_places& sample) const;
+  std::string key_of(const one_shard& from, const sample_locations& sample) const;
   const std::vector<one_shard>& all() const noexcept { return shards_; }
 
   // Throws error(invalid_argument) for a key that is none of these.
-  std::pair<const one_shard*, const sample_places*> find(const std::string& key) const;
+  std::pair<const one_shard*, const sample_locations*> find(const std::string& key) const;
 
   // An open archive of the size and the identity that were indexed.
-  task<std::shared_ptr<const byte_reader>> open(const one_shard& which);
+  task<std::shared_ptr<const byte_reader>> open(const one_shard& shard);
 
  private:
   static constexpr std::size_t most_open = 64;
 
-  std::shared_ptr<const byte_reader> opened(const one_shard& which);
-  void keep(const one_shard& which, std::shared_ptr<const byte_reader> archive);
+  std::shared_ptr<const byte_reader> opened(const one_shard& shard);
+  void keep(const one_shard& shard, std::shared_ptr<const byte_reader> archive);
 
-  io::shards which_;
+  io::shards listed_;
   sample_fields fields_;
   std::vector<one_shard> shards_;
   std::unordered_map<std::string_view, std::size_t> by_name_;

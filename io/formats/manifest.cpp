@@ -29,8 +29,8 @@ static std::string_view path_part(std::string_view name) noexcept {
   return is_http ? name.substr(0, name.find_first_of("?#")) : name;
 }
 
-static manifest_format format_of(std::string_view name, manifest_format given) {
-  if (given != manifest_format::automatic) return given;
+static manifest_format format_of(std::string_view name, manifest_format format) {
+  if (format != manifest_format::automatic) return format;
   auto path = path_part(name);
   if (path.ends_with(".csv")) return manifest_format::csv;
   if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return manifest_format::json_lines;
@@ -44,8 +44,8 @@ static bool is_in_store(std::string_view name) noexcept {
 }
 
 // What is put before the relative names of a manifest behind a URL: its directory.
-static std::string root_of(std::string_view name, std::string_view given) {
-  if (!given.empty() || !is_in_store(name)) return std::string(given);
+static std::string root_of(std::string_view name, std::string_view value) {
+  if (!value.empty() || !is_in_store(name)) return std::string(value);
   auto path = path_part(name);
   return std::string(path.substr(0, path.rfind('/') + 1));
 }
@@ -53,21 +53,21 @@ static std::string root_of(std::string_view name, std::string_view given) {
 // Reads the rows of one manifest as samples.
 class manifest::rows {
  public:
-  explicit rows(manifest what)
-      : what_(std::move(what)),
-        name_(without_secrets(what_.path_)),
-        from_(name_, what_.format_ == manifest_format::csv, what_.max_row_bytes_) {}
+  explicit rows(manifest list)
+      : manifest_(std::move(list)),
+        name_(without_secrets(manifest_.path_)),
+        from_(name_, manifest_.format_ == manifest_format::csv, manifest_.max_row_bytes_) {}
 
   // Where text is added.
   manifest_rows& text() noexcept { return from_; }
 
   // Nothing if more text is needed, or there is no more.
   std::optional<sample> next() {
-    if (what_.format_ == manifest_format::csv && columns_.empty()) read_header();
+    if (manifest_.format_ == manifest_format::csv && columns_.empty()) read_header();
     auto row = from_.next();
     if (!row) return std::nullopt;
     cells_ = {};
-    if (what_.format_ == manifest_format::csv)
+    if (manifest_.format_ == manifest_format::csv)
       read_csv(*row);
     else
       read_json(*row);
@@ -88,18 +88,19 @@ class manifest::rows {
     std::vector<field> fields;
   };
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_data, "read " + name_, fmt::format("line {}: {}", from_.line(), why));
+  [[noreturn]] void refuse(std::string_view reason) const {
+    throw error(errc::invalid_data, "read " + name_,
+                fmt::format("line {}: {}", from_.line(), reason));
   }
 
   role role_of(std::string_view name) const {
-    bool is_key =
-        what_.key_.empty() ? name == "path" || name == "url" || name == "key" : name == what_.key_;
+    bool is_key = manifest_.key_.empty() ? name == "path" || name == "url" || name == "key"
+                                         : name == manifest_.key_;
     if (is_key) return role::key;
     if (name.empty()) return role::field;
-    if (name == what_.label_) return role::label;
-    if (name == what_.offset_) return role::offset;
-    return name == what_.length_ ? role::length : role::field;
+    if (name == manifest_.label_) return role::label;
+    if (name == manifest_.offset_) return role::offset;
+    return name == manifest_.length_ ? role::length : role::field;
   }
 
   // The columns, of which exactly one has the keys.
@@ -120,7 +121,7 @@ class manifest::rows {
   }
 
   std::string key_names() const {
-    return what_.key_.empty() ? R"("path", "url" or "key")" : '"' + what_.key_ + '"';
+    return manifest_.key_.empty() ? R"("path", "url" or "key")" : '"' + manifest_.key_ + '"';
   }
 
   void read_csv(std::string_view row) {
@@ -140,16 +141,16 @@ class manifest::rows {
     json.object([&](const std::string& name) {
       auto value = read_json_field(json, name);
       if (!value) return;
-      auto wanted = role_of(name);
-      if (wanted != role::field) return set(wanted, name, *value);
+      auto column_role = role_of(name);
+      if (column_role != role::field) return set(column_role, name, *value);
       if (cells_.fields.size() == max_columns) refuse("more than 4096 fields");
       cells_.fields.push_back(std::move(*value));
     });
     json.end();
   }
 
-  void set(role wanted, const std::string& name, const field& value) {
-    switch (wanted) {
+  void set(role column_role, const std::string& name, const field& value) {
+    switch (column_role) {
       case role::field: break;
       case role::key: set_key(name, value); break;
       case role::label: cells_.label = integer_of(name, value); break;
@@ -162,8 +163,8 @@ class manifest::rows {
     if (value.type() != field::kind::text) refuse('"' + name + "\" is not text");
     if (cells_.key) refuse("there must be one member " + key_names());
     std::string key(value.text());
-    bool whole = key.starts_with('/') || key.find("://") != key.npos || what_.root_.empty();
-    if (!whole) key = what_.root_ + (what_.root_.ends_with('/') ? "" : "/") + key;
+    bool whole = key.starts_with('/') || key.find("://") != key.npos || manifest_.root_.empty();
+    if (!whole) key = manifest_.root_ + (manifest_.root_.ends_with('/') ? "" : "/") + key;
     cells_.key = std::move(key);
   }
 
@@ -196,7 +197,7 @@ class manifest::rows {
     return std::move(made).with_fields(std::move(cells_.fields));
   }
 
-  manifest what_;
+  manifest manifest_;
   std::string name_;  // for errors
   manifest_rows from_;
   std::vector<std::string> columns_;
@@ -231,8 +232,8 @@ async_generator<sample> manifest::list_file(manifest what) {
 }
 
 async_generator<sample> manifest::list_object(manifest what) {
-  auto where = find_store(what.path_);
-  auto chunks = where->stream(what.path_, {});
+  auto found = find_store(what.path_);
+  auto chunks = found->stream(what.path_, {});
   rows from(std::move(what));
   while (auto* chunk = co_await chunks.next()) {
     from.text().append(chunk->text());

@@ -30,8 +30,8 @@ struct mds::content {
   std::vector<mds_shard> shards;
 };
 
-[[noreturn]] static void refuse_mds_shard(const std::string& name, const std::string& why) {
-  throw error(errc::invalid_data, "read the shard " + name, why);
+[[noreturn]] static void refuse_mds_shard(const std::string& name, const std::string& reason) {
+  throw error(errc::invalid_data, "read the shard " + name, reason);
 }
 
 // A sample of a shard. It begins behind the offsets.
@@ -83,7 +83,7 @@ task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index)
                 fmt::format("there is no sample {} of {}", index, from->samples()));
   auto& shard = *std::upper_bound(
       from->shards.begin(), from->shards.end(), index,
-      [](std::uint64_t wanted, const mds_shard& each) { return wanted < each.end; });
+      [](std::uint64_t needed, const mds_shard& each) { return needed < each.end; });
   auto path = from->path_of(shard);
   auto name = without_secrets(path);
   auto number = index - (shard.end - shard.samples);
@@ -112,8 +112,9 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
                                         mds_options options) {
   auto& path = file.key();
   auto name = file.name();
-  auto* which = file.find_field("shard");
-  auto number = which && which->type() == field::kind::integer ? which->integer() : -1;
+  auto* index_field = file.find_field("shard");
+  auto number =
+      index_field && index_field->type() == field::kind::integer ? index_field->integer() : -1;
   if (number < 0 || static_cast<std::uint64_t>(number) >= from->shards.size() ||
       from->path_of(from->shards[static_cast<std::size_t>(number)]) != path)
     throw error(errc::invalid_argument, "read the shard " + name,
@@ -137,7 +138,7 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
     bool follows = i == 0 ? begin >= bytes.position() : begin == bytes.position();
     if (!follows || end < begin || end > shard.bytes)
       refuse_mds_shard(name, fmt::format("sample {} is at bytes {} to {}", i, begin, end));
-    co_await bytes.skip(begin - bytes.position(), "what is before the samples");
+    co_await bytes.skip(begin - bytes.position(), "the data before the samples");
     auto row = co_await bytes.read(end - begin, "a sample");
     auto made = co_await make_mds_sample(fmt::format("{}/{}", name, i), file.label(),
                                          std::move(row), shard.columns);
@@ -145,7 +146,7 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
   }
   auto left = co_await bytes.read_some(1);
   if (shard.samples > 0 && !left.empty())
-    refuse_mds_shard(name, "there is more behind its last sample");
+    refuse_mds_shard(name, "it has data after its last sample");
 }
 
 }  // namespace lade::io

@@ -54,8 +54,8 @@ class mds_index_parser {
     }
   };
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    json_.refuse(fmt::format("shard {}: {}", shards_.size(), why));
+  [[noreturn]] void refuse(std::string_view reason) const {
+    json_.refuse(fmt::format("shard {}: {}", shards_.size(), reason));
   }
 
   void require_version() {

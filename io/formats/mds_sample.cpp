@@ -18,8 +18,8 @@
 namespace lade::io {
 
 [[noreturn]] static void refuse_mds(std::string_view name, const mds_column& column,
-                                    std::string_view why, errc code = errc::invalid_data) {
-  throw error(code, "read column \"" + column.name + "\" of " + std::string(name), why);
+                                    std::string_view reason, errc code = errc::invalid_data) {
+  throw error(code, "read column \"" + column.name + "\" of " + std::string(name), reason);
 }
 
 // Takes bytes from the beginning of the rest of a sample.
@@ -109,7 +109,7 @@ std::vector<mds_value> split_mds_sample(std::span<const std::byte> bytes,
   }
   if (!bytes.empty())
     throw error(errc::invalid_data, "read " + std::string(name),
-                std::to_string(bytes.size()) + " bytes are left behind its columns");
+                std::to_string(bytes.size()) + " bytes follow its columns");
   return values;
 }
 

@@ -16,9 +16,9 @@ namespace lade::io {
 // for documents there are.
 static constexpr std::size_t megatron_header_bytes = 9 + 8 + 1 + 8 + 8;
 
-[[noreturn]] static void refuse_index(std::string_view name, const std::string& why,
+[[noreturn]] static void refuse_index(std::string_view name, const std::string& reason,
                                       errc code = errc::invalid_data) {
-  throw error(code, "read the index " + std::string(name), why);
+  throw error(code, "read the index " + std::string(name), reason);
 }
 
 // Of Megatron's code for a type, if it is one of integers.
@@ -67,9 +67,10 @@ void megatron_index::read_header(std::string_view name) {
   bool fits = sequences_ <= rest / 12 && entries <= (rest - 12 * sequences_) / 8;
   auto left = fits ? rest - 12 * sequences_ - 8 * entries : 1;
   if (!fits || (left != 0 && left != sequences_))
-    refuse_index(name,
-                 fmt::format("{} bytes are not what {} sequences and {} entries of documents take",
-                             index_.size(), sequences_, entries));
+    refuse_index(
+        name,
+        fmt::format("{} bytes are not the size that {} sequences and {} entries of documents take",
+                    index_.size(), sequences_, entries));
   if (entries == 0) refuse_index(name, "it has no entry for documents");
   documents_ = entries - 1;
 }

@@ -43,9 +43,9 @@ static std::string temporary_name(const std::string& path) {
 }
 
 // What temporary_name gives, so that no other file is taken for one.
-static bool is_name_of_temporary(std::string_view name, std::string_view of) noexcept {
-  if (name.size() <= of.size() || !name.starts_with(of)) return false;
-  name.remove_prefix(of.size());
+static bool is_name_of_temporary(std::string_view name, std::string_view target) noexcept {
+  if (name.size() <= target.size() || !name.starts_with(target)) return false;
+  name.remove_prefix(target.size());
   if (!name.starts_with(temporary_mark)) return false;
   name.remove_prefix(temporary_mark.size());
   auto is_expected = [](char c) {
@@ -70,17 +70,17 @@ static void remove_if_abandoned(const std::filesystem::path& path, bool is_of_th
   close(fd);
 }
 
-static void remove_abandoned(const std::filesystem::path& of) {
-  auto here = id_of_system() + "-";
-  auto prefix = of.filename().string();
-  auto directory = of.has_parent_path() ? of.parent_path() : std::filesystem::path(".");
+static void remove_abandoned(const std::filesystem::path& target) {
+  auto file_name = id_of_system() + "-";
+  auto prefix = target.filename().string();
+  auto directory = target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(directory, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     auto name = at->path().filename().string();
     if (!is_name_of_temporary(name, prefix)) continue;
     auto rest = std::string_view(name).substr(prefix.size() + temporary_mark.size());
-    remove_if_abandoned(at->path(), rest.starts_with(here));
+    remove_if_abandoned(at->path(), rest.starts_with(file_name));
   }
 }
 

@@ -19,9 +19,9 @@
 
 namespace lade::io {
 
-[[noreturn]] static void refuse_npy(std::string_view name, std::string_view why,
+[[noreturn]] static void refuse_npy(std::string_view name, std::string_view reason,
                                     errc code = errc::invalid_data) {
-  throw error(code, "read array " + std::string(name), why);
+  throw error(code, "read array " + std::string(name), reason);
 }
 
 // Reads the literal of a Python dictionary that a header consists of.
@@ -38,7 +38,7 @@ class npy_literal {
       break;
     }
     skip_space();
-    if (at_ != text_.size()) refuse("text behind the dictionary of its header");
+    if (at_ != text_.size()) refuse("text after the dictionary of its header");
     if (!type_ || !order_ || !shape_) refuse("its header lacks descr, fortran_order or shape");
   }
 
@@ -160,19 +160,19 @@ class npy_literal {
     at_ = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
   }
 
-  bool accept(char wanted) noexcept {
+  bool accept(char expected) noexcept {
     skip_space();
-    if (at_ == text_.size() || text_[at_] != wanted) return false;
+    if (at_ == text_.size() || text_[at_] != expected) return false;
     ++at_;
     return true;
   }
 
-  void expect(char wanted) {
-    if (!accept(wanted)) refuse(std::string("expected '") + wanted + "' in its header");
+  void expect(char expected) {
+    if (!accept(expected)) refuse(std::string("expected '") + expected + "' in its header");
   }
 
-  [[noreturn]] void refuse(const std::string& why) const {
-    refuse_npy(name_, fmt::format("{} (byte {} of its header)", why, at_));
+  [[noreturn]] void refuse(const std::string& reason) const {
+    refuse_npy(name_, fmt::format("{} (byte {} of its header)", reason, at_));
   }
 
   std::string_view text_;
@@ -188,7 +188,7 @@ static std::pair<std::size_t, std::size_t> find_npy_dictionary(std::span<const s
                                                                std::string_view name) {
   constexpr std::string_view magic = "\x93NUMPY";
   if (file.size() < 10 || std::memcmp(file.data(), magic.data(), magic.size()) != 0)
-    refuse_npy(name, "it does not begin as a .npy file does");
+    refuse_npy(name, "it does not begin with the signature of .npy files");
   auto major = std::to_integer<unsigned>(file[6]);
   auto minor = std::to_integer<unsigned>(file[7]);
   if (major < 1 || major > 3 || minor != 0)

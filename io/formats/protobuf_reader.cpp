@@ -8,9 +8,9 @@
 
 namespace lade::io {
 
-void protobuf_reader::refuse(std::string_view why) const {
+void protobuf_reader::refuse(std::string_view reason) const {
   throw error(errc::invalid_data, "parse " + std::string(name_),
-              fmt::format("byte {}: {}", rest_.data() - begin_, why));
+              fmt::format("byte {}: {}", rest_.data() - begin_, reason));
 }
 
 void protobuf_reader::next() {

@@ -34,7 +34,7 @@ class protobuf_reader {
   std::uint64_t varint();
   std::span<const std::byte> fixed(std::size_t bytes);
 
-  [[noreturn]] void refuse(std::string_view why) const;
+  [[noreturn]] void refuse(std::string_view reason) const;
 
  private:
   std::span<const std::byte> rest_;

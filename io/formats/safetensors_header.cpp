@@ -16,9 +16,9 @@ namespace lade::io {
 
 using detail::json_reader;
 
-[[noreturn]] static void refuse_safetensors(std::string_view name, const std::string& why,
+[[noreturn]] static void refuse_safetensors(std::string_view name, const std::string& reason,
                                             errc code = errc::invalid_data) {
-  throw error(code, "read " + std::string(name), why);
+  throw error(code, "read " + std::string(name), reason);
 }
 
 std::size_t safetensors_header_bytes(std::span<const std::byte> begin, std::uint64_t size,
@@ -105,8 +105,12 @@ static safetensors_entry safetensors_entry_of(const std::string& tensor,
 static void require_safetensors_cover(std::vector<safetensors_entry>& tensors,
                                       std::uint64_t data_offset, std::uint64_t size,
                                       std::string_view name) {
-  auto end_of = [](const safetensors_entry& of) { return of.offset() + of.spec().bytes(); };
-  auto range_of = [&](const safetensors_entry& of) { return std::pair(of.offset(), end_of(of)); };
+  auto end_of = [](const safetensors_entry& entry) {
+    return entry.offset() + entry.spec().bytes();
+  };
+  auto range_of = [&](const safetensors_entry& entry) {
+    return std::pair(entry.offset(), end_of(entry));
+  };
   std::ranges::sort(tensors, {}, range_of);
   auto end = data_offset;
   for (auto& each : tensors) {
@@ -130,7 +134,8 @@ safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t
   safetensors_header header;
   json.object([&](const std::string& key) {
     if (key == "__metadata__")
-      json.object([&](const std::string& of) { header.metadata.emplace_back(of, json.string()); });
+      json.object(
+          [&](const std::string& label) { header.metadata.emplace_back(label, json.string()); });
     else
       header.tensors.push_back(
           safetensors_entry_of(key, read_safetensors_member(json), data_offset, name));

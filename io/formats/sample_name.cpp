@@ -25,7 +25,7 @@ std::optional<sample_name> divide_member_name(std::string_view name) {
 }
 
 bool sample_fields::contains(const std::string& field) const {
-  return wanted.empty() || field == label || std::ranges::find(wanted, field) != wanted.end() ||
+  return names.empty() || field == label || std::ranges::find(names, field) != names.end() ||
          std::ranges::find(data, field) != data.end();
 }
 
@@ -58,7 +58,7 @@ sample sample_fields::make(std::string key, std::vector<field> fields) const {
   auto find = [&](const std::string& name) {
     return std::ranges::find(fields, name, &field::name);
   };
-  if (!wanted.empty() && fields.empty()) refuse_fields(key, fields, alternatives_of(wanted));
+  if (!names.empty() && fields.empty()) refuse_fields(key, fields, alternatives_of(names));
   auto no_field = fields.end();
   auto label_from = label.empty() ? no_field : find(label);
   if (!label.empty() && label_from == no_field) refuse_fields(key, fields, label);

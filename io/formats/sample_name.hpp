@@ -36,7 +36,7 @@ std::optional<sample_name> divide_member_name(std::string_view name);
 
 // Which fields a sample gets, and what becomes of them.
 struct sample_fields {
-  std::vector<std::string> wanted;  // all if empty
+  std::vector<std::string> names;  // all if empty
   std::vector<std::string> data;
   std::string label;
 

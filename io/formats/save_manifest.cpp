@@ -16,8 +16,8 @@
 
 namespace lade::io {
 
-[[noreturn]] static void refuse_to_save(const sample& refused, const std::string& why) {
-  throw error(errc::invalid_argument, "save " + refused.name() + " to a manifest", why);
+[[noreturn]] static void refuse_to_save(const sample& refused, const std::string& reason) {
+  throw error(errc::invalid_argument, "save " + refused.name() + " to a manifest", reason);
 }
 
 static bool is_utf8(std::string_view text) noexcept {

@@ -9,8 +9,8 @@
 
 namespace lade::detail {
 
-shard_list::shard_list(io::shards which, const io::from_shards_options& options)
-    : which_(std::move(which)), options_(options), read_(io::read_tar.with(options.read)) {
+shard_list::shard_list(io::shards shards, const io::from_shards_options& options)
+    : shards_(std::move(shards)), options_(options), read_(io::read_tar.with(options.read)) {
   auto [rank, world, ignored] = options.shard;
   if (rank >= world || size() < world)
     throw error(errc::invalid_argument, "from_shards",
@@ -19,16 +19,17 @@ shard_list::shard_list(io::shards which, const io::from_shards_options& options)
   require_count("from_shards", "buffer", options.buffer);
   options_.read = {};  // its views may die
   name_digest names;
-  for (const auto& each : which_.names()) names.add(which_.identity_of(sample(each)));
+  for (const auto& each : shards_.names()) names.add(shards_.identity_of(sample(each)));
   identity_ = names.text();
 }
 
-const std::string& shard_list::at(std::uint64_t place, std::uint64_t round) const {
-  auto shard = options_.shuffle ? permute(place, size(), random(options_.seed, round)()) : place;
-  return which_.names()[shard];
+const std::string& shard_list::at(std::uint64_t position, std::uint64_t round) const {
+  auto shard =
+      options_.shuffle ? permute(position, size(), random(options_.seed, round)()) : position;
+  return shards_.names()[shard];
 }
 
-dealing shard_list::how_dealt(const open_context& run) const {
+dealing shard_list::sharding_in(const open_context& run) const {
   auto order = options_.shuffle ? "shards shuffled by " + std::to_string(options_.seed)
                                 : std::string("shards in their order");
   return {.begin = run.pass->first,
@@ -52,20 +53,21 @@ shard_reading::shard_reading(std::shared_ptr<const shard_list> list, const open_
       by_all_(run.progress().delivered_by_all()),
       here_(run.progress().delivered_here()) {}
 
-async_generator<listed_shard> shard_reading::shards_left(counted_ptr<const shard_reading> self,
-                                                         open_context run, stage_counters& counters,
-                                                         open_input input) {
+async_generator<listed_shard> shard_reading::remaining_shards(counted_ptr<const shard_reading> self,
+                                                              open_context run,
+                                                              stage_counters& counters,
+                                                              open_input input) {
   try {
     auto& all = *self->list_;
-    run.progress().begin(all.how_dealt(run));
+    run.progress().begin(all.sharding_in(run));
     auto [rank, world, ignored] = all.options().shard;
     std::uint64_t turn = 0;
-    for (std::uint64_t place = 0; place < all.size(); ++place) {
+    for (std::uint64_t position = 0; position < all.size(); ++position) {
       run.throw_if_stopped(counters);
-      shard_positions positions(place, run);
+      shard_positions positions(position, run);
       if (self->by_all_.contains(positions)) continue;
       if (turn++ % world != rank || self->here_.contains(positions)) continue;
-      listed_shard listed{place, &all.at(place, run.round())};
+      listed_shard listed{position, &all.at(position, run.round())};
       co_yield listed;
     }
     input.end();
@@ -80,12 +82,12 @@ async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name
                                              lineage, open_context run,
                                              stage_counters& counters) const {
   if (run.run->failures().is_behind()) co_await run.run->failures().room();
-  auto& here = co_await this_context_reference();
-  run = run.until(here.stop);
-  shard_positions positions(shard.place, run);
+  auto& current = co_await this_context_reference();
+  run = run.until(current.stop);
+  shard_positions positions(shard.position, run);
   held<int> end(0, lineage(positions.last()));
   std::exception_ptr failure;
-  auto samples = samples_left(shard, run, counters, positions);
+  auto samples = remaining_samples(shard, run, counters, positions);
   auto waiting = co_await samples.next().deferring(failure).held();
   while (waiting) {
     auto next = co_await samples.next().deferring(failure).held();
@@ -97,9 +99,9 @@ async_generator<sample> shard_reading::parts(listed_shard shard, const kept_name
   if (failure) pass(failure, shard, run, counters);
 }
 
-async_generator<sample> shard_reading::samples_left(listed_shard shard, open_context run,
-                                                    stage_counters& counters,
-                                                    shard_positions& positions) const {
+async_generator<sample> shard_reading::remaining_samples(listed_shard shard, open_context run,
+                                                         stage_counters& counters,
+                                                         shard_positions& positions) const {
   auto samples = list_->read(*shard.name);
   while (auto* next = co_await samples.next()) {
     run.throw_if_stopped(counters);
@@ -115,7 +117,7 @@ void shard_reading::pass(std::exception_ptr failure, const listed_shard& shard,
   try {
     std::rethrow_exception(std::move(failure));
   } catch (...) {
-    lineage first(shard_positions(shard.place, run).first());
+    lineage first(shard_positions(shard.position, run).first());
     failure = run.failure(counters, list_->policy(), name_of(shard), first);
   }
   if (failure) std::rethrow_exception(failure);

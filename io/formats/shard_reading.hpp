@@ -26,21 +26,21 @@ namespace lade::detail {
 class shard_list {
  public:
   // Throws error(invalid_argument) as from_shards does.
-  shard_list(io::shards which, const io::from_shards_options& options);
+  shard_list(io::shards shards, const io::from_shards_options& options);
 
-  std::uint64_t size() const noexcept { return which_.names().size(); }
+  std::uint64_t size() const noexcept { return shards_.names().size(); }
 
   // The name of the shard at a place of the order. `round`: see open_context::round.
-  const std::string& at(std::uint64_t place, std::uint64_t round) const;
+  const std::string& at(std::uint64_t position, std::uint64_t round) const;
 
   async_generator<sample> read(const std::string& shard) const { return read_(sample(shard)); }
 
   const io::from_shards_options& options() const noexcept { return options_; }
   failure_policy policy() const { return {.finally = options_.on_error}; }
-  dealing how_dealt(const open_context& run) const;
+  dealing sharding_in(const open_context& run) const;
 
  private:
-  io::shards which_;
+  io::shards shards_;
   io::from_shards_options options_;
   read_tar read_;
   std::string identity_;
@@ -76,21 +76,21 @@ class shard_positions {
 // Positions that have been delivered.
 class delivered_positions {
  public:
-  explicit delivered_positions(lineage all) : all_(std::move(all)), others_(all_) {}
+  explicit delivered_positions(lineage all) : all_(std::move(all)), gaps_(all_) {}
 
   bool contains(std::uint64_t position) const noexcept { return all_.contains(position); }
   bool contains(const shard_positions& shard) const noexcept {
-    return others_.before(shard.first()) == others_.before(shard.last() + 1);
+    return gaps_.before(shard.first()) == gaps_.before(shard.last() + 1);
   }
 
  private:
   lineage all_;
-  gaps others_;
+  gaps gaps_;
 };
 
 // A shard that is about to be read.
 struct listed_shard {
-  std::uint64_t place;      // in the order
+  std::uint64_t position;   // in the order
   const std::string* name;  // lives as long as the list
 
   const std::string& key() const noexcept { return *name; }
@@ -105,9 +105,9 @@ class shard_reading final : public counted {
 
   // The shards of this rank that have not been delivered, in their order. Those that no rank has
   // completed are assigned to ranks in turn.
-  static async_generator<listed_shard> shards_left(counted_ptr<const shard_reading> self,
-                                                   open_context run, stage_counters& counters,
-                                                   open_input input);
+  static async_generator<listed_shard> remaining_shards(counted_ptr<const shard_reading> self,
+                                                        open_context run, stage_counters& counters,
+                                                        open_input input);
 
   // The samples of a shard that have not been delivered, up to a failure that the policy passes.
   // What `counters` count is for the caller.
@@ -116,8 +116,9 @@ class shard_reading final : public counted {
 
  private:
   // The samples with their positions, which are counted in `positions`.
-  async_generator<sample> samples_left(listed_shard shard, open_context run,
-                                       stage_counters& counters, shard_positions& positions) const;
+  async_generator<sample> remaining_samples(listed_shard shard, open_context run,
+                                            stage_counters& counters,
+                                            shard_positions& positions) const;
 
   // Throws a failure unless the policy passes it.
   void pass(std::exception_ptr failure, const listed_shard& shard, const open_context& run,

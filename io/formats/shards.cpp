@@ -11,8 +11,8 @@
 
 namespace lade::io {
 
-[[noreturn]] static void refuse_pattern(std::string_view pattern, const std::string& why) {
-  throw error(errc::invalid_argument, "expand shards " + without_secrets(pattern), why);
+[[noreturn]] static void refuse_pattern(std::string_view pattern, const std::string& reason) {
+  throw error(errc::invalid_argument, "expand shards " + without_secrets(pattern), reason);
 }
 
 [[noreturn]] static void refuse_many(std::string_view pattern) {

@@ -29,11 +29,11 @@ std::vector<std::string> damage_log::reports() const {
   return reports_;
 }
 
-// The next bytes, which the stream does not have ready. Nothing at the end of the stream or of what
-// can be read of it.
+// Reads bytes that the stream does not have buffered. Empty at the end of the stream, or if reading
+// fails with damage that is only reported.
 static task<std::optional<buffer>> read_tar_bytes(stream_reader& in, tar_walk& walk,
                                                   std::size_t bytes, bool may_end,
-                                                  std::string_view what) {
+                                                  std::string_view part_name) {
   std::optional<buffer> content;
   try {
     bool ended = false;
@@ -42,7 +42,7 @@ static task<std::optional<buffer>> read_tar_bytes(stream_reader& in, tar_walk& w
       walk.end(in.position());
       co_return content;
     }
-    content = co_await in.read(bytes, what);
+    content = co_await in.read(bytes, part_name);
   } catch (const error& failure) {
     content.reset();
     walk.end(failure);
@@ -67,7 +67,7 @@ static tar_member make_tar_member(tar_walk& walk, const buffer& padded, std::uin
           entry.mode};
 }
 
-// What is read next, for errors.
+// The name of the next part, for errors.
 static std::string_view name_of(tar_walk::step step, tar_walk& walk) {
   if (step == tar_walk::step::member) return walk.entry().name;
   return step == tar_walk::step::header ? "a header" : "an extended header";

@@ -25,7 +25,7 @@ bool is_zero_block(std::string_view block) noexcept {
   return std::ranges::all_of(block, [](char c) { return c == 0; });
 }
 
-// Octal digits, with spaces around them. A zero byte ends the field.
+// Parses octal digits, with spaces around them. A zero byte ends the field.
 static std::optional<std::int64_t> parse_octal(std::string_view field) noexcept {
   field = field.substr(0, field.find('\0'));
   field.remove_prefix(std::min(field.find_first_not_of(' '), field.size()));
@@ -38,7 +38,8 @@ static std::optional<std::int64_t> parse_octal(std::string_view field) noexcept 
   return value;
 }
 
-// A big-endian number in two's complement, without the topmost bit, which marks it.
+// Parses a big-endian number in two's complement. The most significant bit marks base 256, and is
+// not part of the number.
 static std::optional<std::int64_t> parse_base_256(std::string_view field) noexcept {
   auto first = static_cast<unsigned char>(field.front());
   std::int64_t value = (first & 0x40) ? static_cast<signed char>(first) : first & 0x3f;
@@ -55,8 +56,8 @@ std::optional<std::int64_t> parse_tar_number(std::string_view field) noexcept {
   return parse_octal(field);
 }
 
-// The sum of the bytes of a block, eight at a time: sums of two columns each in 16 bits, which 64
-// rows do not fill.
+// The sum of the bytes of a block, eight at a time. Each 16-bit lane adds two bytes per row; 64
+// rows cannot overflow it.
 static std::uint32_t sum_of_block(const char* block) noexcept {
   constexpr std::uint64_t even_columns = 0x00ff00ff00ff00ff;
   std::uint64_t sums = 0;
@@ -74,14 +75,14 @@ static bool is_negative(char c) noexcept { return static_cast<unsigned char>(c) 
 
 bool has_tar_checksum(std::string_view block) noexcept {
   auto field = block.substr(tar_checksum_at, tar_checksum_bytes);
-  auto said = parse_octal(field);
-  if (!said) return false;
+  auto stated = parse_octal(field);
+  if (!stated) return false;
   std::int64_t sum = sum_of_block(block.data());
   for (auto c : field) sum += ' ' - static_cast<unsigned char>(c);
-  if (*said == sum) return true;
+  if (*stated == sum) return true;
   auto negative =
       std::ranges::count_if(block, is_negative) - std::ranges::count_if(field, is_negative);
-  return *said == sum - 256 * negative;
+  return *stated == sum - 256 * negative;
 }
 
 // `rest`: nanoseconds.
@@ -97,7 +98,7 @@ static bool is_digits(std::string_view text) noexcept {
   return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The first nine digits behind the point.
+// The first nine digits after the point.
 static std::int64_t fraction_of(std::string_view digits) noexcept {
   std::int64_t value = 0;
   for (std::size_t i = 0; i < 9; ++i)
@@ -123,7 +124,7 @@ static std::string_view text_field(std::string_view block, std::size_t at, std::
   return field.substr(0, field.find('\0'));
 }
 
-// The next of the records "LENGTH KEY=VALUE\n", taken off the front of `data`.
+// Removes the first record "LENGTH KEY=VALUE\n" from `data`, and returns its key and value.
 static std::pair<std::string_view, std::string_view> take_record(std::string_view& data) {
   std::size_t bytes = 0;
   auto [end, failure] = std::from_chars(data.data(), data.data() + data.size(), bytes);
@@ -184,7 +185,8 @@ tar_parser::found tar_parser::read_header(std::string_view block) {
   }
 }
 
-// Names of the ustar format are in two parts. GNU's header has other fields in place of the second.
+// ustar splits a long name into a prefix and a name. GNU's header has other fields instead of the
+// prefix.
 std::string tar_parser::full_name(std::string_view block) const {
   if (auto path = record("path"); !path.empty()) return std::string(path);
   if (long_name_) return *long_name_;
@@ -225,7 +227,7 @@ void tar_parser::refuse_sparse() const {
                   data_bytes_);
 }
 
-// Its content is elsewhere: to pass over it would lose a file without a word.
+// The content of a link is elsewhere in the archive: skipping it would lose a file silently.
 void tar_parser::refuse_link(char type) {
   if (auto path = record("path"); !path.empty()) entry_.name = path;
   forget();
@@ -254,10 +256,10 @@ tar_parser::found tar_parser::read_entry(std::string_view block, char type) {
   forget();
   if (!has_data || is_directory || type == 'D' || type == 'V') return found::other;
   if (type != '0' && type != '\0' && type != '7')
-    throw tar_fault(errc::unsupported,
-                    fmt::format("{} is of a type that is not known, {}", entry_.name,
-                                static_cast<unsigned char>(type)),
-                    data_bytes_);
+    throw tar_fault(
+        errc::unsupported,
+        fmt::format("{} has an unknown type, {}", entry_.name, static_cast<unsigned char>(type)),
+        data_bytes_);
   if (entry_.name.empty() || entry_.name.find('\0') != std::string::npos)
     throw tar_fault(errc::invalid_data, "its name is empty or has a zero byte", data_bytes_);
   if (!seconds || !mode)

@@ -28,7 +28,7 @@ tar_index::tar_index(std::uint64_t archive_bytes, std::string identity,
 
 namespace lade::detail {
 
-// Small reads that come close to each other, of which several are served by one.
+// Serves several small reads that are close to each other from one larger read.
 class header_window {
  public:
   explicit header_window(std::shared_ptr<const byte_reader> from)
@@ -37,24 +37,24 @@ class header_window {
   const std::string& name() const noexcept { return from_->name(); }
   std::uint64_t size() const noexcept { return size_; }
 
-  // Throws error(invalid_data) that names `what` if the archive ends before.
-  task<buffer> read(std::uint64_t offset, std::uint64_t bytes, std::string_view what) {
-    require(offset, bytes, what);
+  // Throws error(invalid_data) naming `part_name` if the archive ends before the end of the range.
+  task<buffer> read(std::uint64_t offset, std::uint64_t bytes, std::string_view part_name) {
+    require(offset, bytes, part_name);
     bool inside =
         offset >= at_ && offset - at_ <= window_.size() && bytes <= window_.size() - (offset - at_);
     if (!inside) {
       constexpr std::uint64_t least = 4096;
-      auto wanted = std::min(std::max(bytes, least), size_ - offset);
-      window_ = co_await from_->read_at(offset, static_cast<std::size_t>(wanted));
+      auto needed = std::min(std::max(bytes, least), size_ - offset);
+      window_ = co_await from_->read_at(offset, static_cast<std::size_t>(needed));
       at_ = offset;
     }
     co_return window_.slice(static_cast<std::size_t>(offset - at_),
                             static_cast<std::size_t>(bytes));
   }
 
-  void require(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const {
+  void require(std::uint64_t offset, std::uint64_t bytes, std::string_view part_name) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
-    throw error(errc::invalid_data, "read " + std::string(what) + " of " + name(),
+    throw error(errc::invalid_data, "read " + std::string(part_name) + " of " + name(),
                 fmt::format("it ends at byte {}, {} bytes are wanted from byte {} on", size_, bytes,
                             offset));
   }
@@ -78,7 +78,8 @@ static task<> refuse_to_index_compressed(detail::header_window& archive) {
                 "it is compressed, so that its members are not reached by index");
 }
 
-// What stands at `offset`, which is then behind it. Fails as header_window::read does.
+// Reads the header or extension at `offset`, and advances `offset` past it. Throws the errors of
+// header_window::read.
 static task<tar_walk::step> index_step(detail::header_window& archive, tar_walk& walk,
                                        tar_walk::step step, std::uint64_t& offset,
                                        std::vector<tar_entry>& entries) {

@@ -1,4 +1,4 @@
-// How an index is kept:
+// The format of an index file:
 //
 //   "LADETAR1"  size of the archive  identity  number of entries  entries  checksum
 //
@@ -30,8 +30,8 @@ static std::uint64_t fnv1a(std::string_view bytes) noexcept {
   return hash;
 }
 
-[[noreturn]] static void refuse_index(const char* why) {
-  throw error(errc::invalid_data, "read an index", why);
+[[noreturn]] static void refuse_index(const char* reason) {
+  throw error(errc::invalid_data, "read an index", reason);
 }
 
 static void append_text(std::string& to, std::string_view text) {
@@ -80,7 +80,8 @@ tar_index tar_index_from_bytes(std::string_view bytes) {
   auto identity = take_text(content);
   auto count = take_number(content);
   constexpr auto least_entry_bytes = 3 * sizeof(std::uint64_t);
-  if (count > content.size() / least_entry_bytes) refuse_index("it has fewer entries than it says");
+  if (count > content.size() / least_entry_bytes)
+    refuse_index("it has fewer entries than it states");
   std::vector<tar_entry> entries;
   entries.reserve(count);
   while (entries.size() < count) {
@@ -88,7 +89,7 @@ tar_index tar_index_from_bytes(std::string_view bytes) {
     auto offset = take_number(content);
     entries.emplace_back(std::move(name), offset, take_number(content));
   }
-  if (!content.empty()) refuse_index("it has more entries than it says");
+  if (!content.empty()) refuse_index("it has more entries than it states");
   return {archive_bytes, std::move(identity), std::move(entries)};
 }
 

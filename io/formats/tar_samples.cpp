@@ -22,7 +22,7 @@ namespace lade::io {
 
 using detail::indexed_shards;
 
-// One level: a mistyped name creates no tree of directories.
+// Creates one level only: a mistyped path must not create a tree of directories.
 static void make_index_directory(const std::string& path) {
   int failure = mkdir(path.c_str(), 0755) == 0 ? 0 : errno;
   std::error_code ignored;
@@ -30,7 +30,7 @@ static void make_index_directory(const std::string& path) {
   raise(failure == EEXIST ? ENOTDIR : failure, "create the directory of indexes " + path);
 }
 
-// Indexes one shard after the other, as long as there are any that nobody has begun.
+// Indexes shards until none is left. `next`: the next shard, shared by all such tasks.
 static task<> index_some_shards(indexed_shards& shards, std::atomic<std::size_t>& next,
                                 const std::string& directory, tar_options options) {
   for (auto i = next++; i < shards.count(); i = next++) {
@@ -111,7 +111,7 @@ lade::detail::tar_sample_reader tar_samples::read() const {
 
 namespace lade::detail {
 
-// Places that are near each other are read at once.
+// Members that are close to each other are read by one request.
 task<sample> tar_sample_reader::operator()(sample listed) const {
   auto shards = shards_;
   auto [shard, group] = shards->find(listed.key());

@@ -26,7 +26,8 @@ static constexpr std::size_t tar_name_bytes = 100;
 static constexpr std::size_t tar_prefix_bytes = 155;
 static constexpr std::uint64_t most_ustar_bytes = (std::uint64_t{1} << 33) - 1;  // 11 octal digits
 
-// The part of a name that goes into the prefix field, without its slash; npos if it does not fit.
+// The length of the part of a name that goes into the prefix field, without its slash; npos if the
+// name does not fit.
 static std::size_t prefix_of(std::string_view name) noexcept {
   if (name.size() <= tar_name_bytes) return 0;
   auto slash = name.rfind('/', tar_prefix_bytes);
@@ -75,7 +76,7 @@ static std::string tar_record(std::string_view key, std::string_view value) {
   return std::to_string(bytes) + rest;
 }
 
-// What the ustar header of a file does not hold; empty if it holds all.
+// The pax records for values that do not fit into the ustar header; empty if all fit.
 static std::string tar_records(std::string_view name, std::uint64_t bytes) {
   std::string records;
   if (prefix_of(name) == name.npos) records += tar_record("path", name);

@@ -52,12 +52,12 @@ tfrecord_reader::tfrecord_reader(stream_reader from, tfrecord_options options)
 void tfrecord_reader::begin(const buffer& header) {
   offset_ = from_.position() - tfrecord_header_bytes;
   length_ = parse_tfrecord_header(header.bytes(), from_.name(), offset_, options_.max_record_bytes);
-  is_begun_ = true;
+  has_started_ = true;
 }
 
 // The data of the record that was begun, or nothing if it is damaged and skipped.
 std::optional<buffer> tfrecord_reader::finish(const buffer& data_and_checksum) {
-  is_begun_ = false;
+  has_started_ = false;
   ++read_;
   if (is_tfrecord_data(data_and_checksum.bytes())) return data_and_checksum.slice(0, length_);
   if (!options_.skip_damaged)
@@ -69,7 +69,7 @@ std::optional<buffer> tfrecord_reader::finish(const buffer& data_and_checksum) {
 
 std::optional<buffer> tfrecord_reader::try_next() {
   for (;;) {
-    if (!is_begun_) {
+    if (!has_started_) {
       auto header = from_.try_read(tfrecord_header_bytes);
       if (!header) return std::nullopt;
       begin(*header);
@@ -85,7 +85,7 @@ task<std::optional<buffer>> tfrecord_reader::next() {
   for (;;) {
     auto data = try_next();
     if (data) co_return data;
-    if (!is_begun_) {
+    if (!has_started_) {
       bool over = co_await from_.at_end();
       if (over) co_return std::nullopt;
       auto header = co_await from_.read(tfrecord_header_bytes, "the head of a record");
@@ -105,7 +105,7 @@ static bool begins_with_tfrecord(const buffer& chunk) noexcept {
   return masked_crc(head.first(8)) == load_little<std::uint32_t>(head.subspan(8));
 }
 
-static async_generator<buffer> put_before(buffer first, async_generator<buffer> rest) {
+static async_generator<buffer> prepend(buffer first, async_generator<buffer> rest) {
   co_yield first;
   while (auto* chunk = co_await rest.next()) co_yield *chunk;
 }
@@ -116,13 +116,13 @@ static async_generator<buffer> open_tfrecord_file(std::string path, std::uint64_
   auto* first = co_await file.next();
   if (!first) co_return;
   bool is_plain = begins_with_tfrecord(*first);
-  auto whole = put_before(std::move(*first), std::move(file));
+  auto whole = prepend(std::move(*first), std::move(file));
   if (!is_plain)
     whole = decompress(std::move(whole), without_secrets(path), {.max_bytes = max_bytes});
   while (auto* chunk = co_await whole.next()) co_yield *chunk;
 }
 
-static async_generator<buffer> give_records(tfrecord_reader from) {
+static async_generator<buffer> stream_records(tfrecord_reader from) {
   for (;;) {
     auto record = from.try_next();
     if (!record) record = co_await from.next();
@@ -133,12 +133,12 @@ static async_generator<buffer> give_records(tfrecord_reader from) {
 
 async_generator<buffer> read_tfrecords(async_generator<buffer> file, std::string name,
                                        tfrecord_options options) {
-  return give_records(tfrecord_reader(stream_reader(std::move(file), std::move(name)), options));
+  return stream_records(tfrecord_reader(stream_reader(std::move(file), std::move(name)), options));
 }
 
 async_generator<buffer> read_tfrecords(std::shared_ptr<const byte_reader> file,
                                        tfrecord_options options) {
-  return give_records(tfrecord_reader(stream_reader(std::move(file)), options));
+  return stream_records(tfrecord_reader(stream_reader(std::move(file)), options));
 }
 
 }  // namespace io

@@ -49,7 +49,7 @@ class tfrecord_reader {
   std::uint64_t read_ = 0;  // also those that were skipped
 
   // The record whose header has been read, and its data not.
-  bool is_begun_ = false;
+  bool has_started_ = false;
   std::uint64_t offset_ = 0;
   std::uint64_t length_ = 0;
 };

@@ -91,9 +91,9 @@ static tensor padded_tokens(const tensor& tokens, buffer memory,
 }
 
 tensor token_windows::at(std::uint64_t i) const {
-  auto where = place_of(i);
-  auto tokens = file_.tokens(where.first, where.count);
-  if (where.count == options_.length) return tokens;
+  auto range = place_of(i);
+  auto tokens = file_.tokens(range.first, range.count);
+  if (range.count == options_.length) return tokens;
   return padded_tokens(tokens, allocate_now(options_.length * element_bytes(file_.type())),
                        options_);
 }
@@ -110,12 +110,12 @@ task<tensor> token_windows::read_place(token_file file, place where, token_windo
 }
 
 std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const {
-  auto where = place_of(i);
+  auto range = place_of(i);
   // The first document that begins behind the window's first token.
   std::uint64_t low = 0;
   for (auto high = file_.documents(); low < high;) {
     auto middle = low + (high - low) / 2;
-    if (file_.document_begin(middle) > where.first)
+    if (file_.document_begin(middle) > range.first)
       high = middle;
     else
       low = middle + 1;
@@ -123,8 +123,8 @@ std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const 
   std::vector<std::int64_t> begins;
   for (; low < file_.documents(); ++low) {
     auto begin = file_.document_begin(low);
-    if (begin >= where.first + where.count) break;
-    auto in_window = static_cast<std::int64_t>(begin - where.first);
+    if (begin >= range.first + range.count) break;
+    auto in_window = static_cast<std::int64_t>(begin - range.first);
     if (begins.empty() || begins.back() != in_window) begins.push_back(in_window);
   }
   return begins;

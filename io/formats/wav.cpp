@@ -22,8 +22,9 @@ struct wav_frames {
   std::uint64_t count = 0;
 };
 
-static void require_wav_window(bool condition, std::string_view name, const std::string& why) {
-  if (!condition) throw error(errc::invalid_argument, "read a window of " + std::string(name), why);
+static void require_wav_window(bool condition, std::string_view name, const std::string& reason) {
+  if (!condition)
+    throw error(errc::invalid_argument, "read a window of " + std::string(name), reason);
 }
 
 static wav_frames wav_frames_of(const wav_info& info, const wav_options& options,

@@ -37,42 +37,43 @@ class sample_group {
  public:
   explicit sample_group(const std::string& shard) : shard_(shard) {}
 
-  bool is(const std::string& key) const noexcept { return begun_ && key_ == key; }
-  bool has_begun() const noexcept { return begun_; }
+  bool is(const std::string& key) const noexcept { return started_ && key_ == key; }
+  bool has_started() const noexcept { return started_; }
 
   void begin(const std::string& key) {
     key_ = key;
-    begun_ = true;
+    started_ = true;
     names_.clear();
     fields_.clear();
   }
 
   // Throws error(invalid_data) for a field that comes twice, and error(limit_exceeded) for too
   // many.
-  void add(const std::string& name, const io::tar_member& member, const sample_fields& wanted) {
+  void add(const std::string& name, const io::tar_member& member, const sample_fields& selection) {
     if (std::ranges::find(names_, name) != names_.end())
       refuse(errc::invalid_data, member, "its sample has a field " + name + " already");
     if (names_.size() == most_sample_fields)
       refuse(errc::limit_exceeded, member,
              fmt::format("its sample has more than {} fields", most_sample_fields));
     names_.push_back(name);
-    if (wanted.contains(name)) fields_.emplace_back(name, member.content());
+    if (selection.contains(name)) fields_.emplace_back(name, member.content());
   }
 
-  sample end(const sample_fields& wanted) {
-    begun_ = false;
-    return wanted.make(shard_ + "/" + key_, std::exchange(fields_, {}));
+  sample end(const sample_fields& selection) {
+    started_ = false;
+    return selection.make(shard_ + "/" + key_, std::exchange(fields_, {}));
   }
 
  private:
-  [[noreturn]] void refuse(errc code, const io::tar_member& member, const std::string& why) const {
+  [[noreturn]] void refuse(errc code, const io::tar_member& member,
+                           const std::string& reason) const {
     throw error(code, "read " + shard_,
-                fmt::format("member {} at byte {}: {}", member.name(), member.offset(), why));
+                fmt::format("member {} at byte {}: {}", member.name(), member.offset(), reason));
   }
 
   std::string shard_;
   std::string key_;
-  bool begun_ = false;
+  bool started_ = false;
   std::vector<std::string> names_;  // of all fields, also those that are not kept
   std::vector<field> fields_;
 };
@@ -85,7 +86,7 @@ static async_generator<sample> group_members(async_generator<io::tar_member> mem
     auto name = divide_member_name(member->name());
     if (!name) continue;
     if (!group.is(name->key())) {
-      if (group.has_begun()) {
+      if (group.has_started()) {
         auto made = group.end(settings->fields);
         co_yield std::move(made);
       }
@@ -93,7 +94,7 @@ static async_generator<sample> group_members(async_generator<io::tar_member> mem
     }
     group.add(name->field(), *member, settings->fields);
   }
-  if (!group.has_begun()) co_return;
+  if (!group.has_started()) co_return;
   auto made = group.end(settings->fields);
   co_yield std::move(made);
 }

@@ -82,8 +82,8 @@ task<std::shared_ptr<const byte_reader>> zip_archive::open(std::string name) con
   return open(get(name));
 }
 
-// How long the local header is that `begin` begins with, of a member for which there are `all`
-// bytes.
+// The size of the local header at the front of `begin`. `all`: the bytes of the member, header
+// included.
 static std::uint64_t fitting_header_bytes(std::span<const std::byte> begin, std::uint64_t all,
                                           const zip_member& member, std::string_view name) {
   std::uint64_t header_bytes = zip_header_bytes(begin, name);
@@ -111,7 +111,7 @@ void require_crc32(std::uint32_t found, const zip_member& member, std::string_vi
     throw error(errc::invalid_data, "read " + std::string(name), "its CRC-32 is wrong");
 }
 
-// The begin of a member, at least its local header, which agrees with the directory.
+// The first bytes of a member: at least its local header, which agrees with the directory.
 class zip_begin {
  public:
   zip_begin(buffer first, std::uint64_t header) : bytes(std::move(first)), header_bytes(header) {}
@@ -120,7 +120,7 @@ class zip_begin {
   std::uint64_t header_bytes;
 };
 
-// Reads the begin of a member: all of a small one, if `wants_all`.
+// Reads the first bytes of a member; if `wants_all`, a small member whole.
 static task<zip_begin> read_zip_begin(const byte_reader& from, const zip_member& member,
                                       std::string_view name, bool wants_all) {
   constexpr std::uint64_t few = std::uint64_t{128} << 10;
@@ -136,8 +136,8 @@ static task<zip_begin> read_zip_begin(const byte_reader& from, const zip_member&
   co_return zip_begin(std::move(begin), header_bytes);
 }
 
-// The data of a member as they are stored. Those of a large one are read by themselves, so that
-// they are aligned.
+// Reads the stored data of a member. Those of a large member are read separately, into aligned
+// memory.
 static task<buffer> read_zip_data(const byte_reader& from, const zip_member& member,
                                   std::string_view name) {
   auto begin = co_await read_zip_begin(from, member, name, true);
@@ -160,7 +160,7 @@ task<std::shared_ptr<const byte_reader>> zip_archive::open_member(
                                                 member.size(), std::move(name));
 }
 
-// The content of a member, given its data as they are stored.
+// Unpacks the stored data of a member.
 static task<buffer> unpack_zip_data(buffer content, const zip_member& member,
                                     std::string_view name) {
   constexpr std::uint64_t quick_bytes = std::uint64_t{16} << 10;

@@ -14,7 +14,7 @@
 
 namespace lade::io {
 
-// Numbers of records, and the values of fields that are in an extra field of zip64.
+// Signatures of records, and the values of fields that refer to the zip64 extra field.
 static constexpr std::uint32_t zip_local_mark = 0x04034b50;
 static constexpr std::uint32_t zip_central_mark = 0x02014b50;
 static constexpr std::uint32_t zip_end_mark = 0x06054b50;
@@ -25,12 +25,12 @@ static constexpr std::uint32_t zip_full32 = 0xffffffff;
 static constexpr std::uint16_t zip_encrypted = 1;
 static constexpr std::uint16_t zip_descriptor_follows = 1 << 3;
 
-[[noreturn]] static void refuse_zip(std::string_view name, const std::string& why,
+[[noreturn]] static void refuse_zip(std::string_view name, const std::string& reason,
                                     errc code = errc::invalid_data) {
-  throw error(code, "read " + std::string(name), why);
+  throw error(code, "read " + std::string(name), reason);
 }
 
-// The numbers of a record by their offsets, which must be in it.
+// Reads numbers of a record by their offsets. The offsets must be inside.
 struct zip_record {
   std::span<const std::byte> bytes;
 
@@ -48,7 +48,7 @@ struct zip_record {
   }
 };
 
-// Where the last record of the archive begins, whose comment ends with the file.
+// The position of the end record, whose comment ends at the end of the file.
 static std::size_t find_zip_end_record(std::span<const std::byte> tail, std::string_view name) {
   constexpr std::size_t record_bytes = 22;
   for (auto at = tail.size(); at >= record_bytes; --at) {
@@ -65,7 +65,7 @@ static bool agrees_with_zip64(T brief, std::uint64_t whole) noexcept {
   return brief == static_cast<T>(~T{0}) || brief == whole;
 }
 
-// Where the end record of zip64 begins, which is 56 bytes before its locator; none without one.
+// The position of the zip64 end record, 56 bytes before its locator; empty if there is no locator.
 static std::optional<std::size_t> find_zip64_record(std::span<const std::byte> tail,
                                                     std::size_t end_record, std::string_view name) {
   if (end_record < 20) return std::nullopt;
@@ -113,25 +113,25 @@ zip_end find_zip_end(std::span<const std::byte> tail, std::uint64_t size, std::s
   return end;
 }
 
-// Takes from the zip64 field among `extra` the numbers that do not fit into the header, in the
-// order of the format. Returns false if the extra fields are damaged.
+// Reads the values that do not fit into a header from the zip64 field in `extra`, in the order of
+// the format. Returns false if the extra fields are damaged.
 static bool take_zip64(std::span<const std::byte> extra,
-                       std::span<std::uint64_t*> wanted) noexcept {
+                       std::span<std::uint64_t*> values) noexcept {
   while (extra.size() >= 4) {
     zip_record field{extra};
     std::size_t bytes = field.u16(2);
     if (bytes > extra.size() - 4) return false;
     if (field.u16(0) == 1) {
-      if (bytes < 8 * wanted.size()) return false;
-      for (std::size_t i = 0; i < wanted.size(); ++i) *wanted[i] = field.u64(4 + 8 * i);
+      if (bytes < 8 * values.size()) return false;
+      for (std::size_t i = 0; i < values.size(); ++i) *values[i] = field.u64(4 + 8 * i);
       return true;
     }
     extra = extra.subspan(4 + bytes);
   }
-  return wanted.empty();
+  return values.empty();
 }
 
-// The same for the sizes of a header and, in the directory, its offset.
+// The same for the sizes of a member and, in the directory, its offset.
 static bool widen_by_zip64(zip_member::numbers& values, bool with_offset,
                            std::span<const std::byte> extra) noexcept {
   std::uint64_t* wanted[3];
@@ -144,12 +144,12 @@ static bool widen_by_zip64(zip_member::numbers& values, bool with_offset,
 
 static constexpr std::size_t zip_central_bytes = 46;  // without name, extra fields and comment
 
-// The member that a directory goes on with, which is cut off behind it.
+// Reads the first member of a directory, and removes it from `directory`.
 static zip_member take_zip_member(std::span<const std::byte>& directory, const zip_end& end,
                                   std::string_view name) {
-  auto refuse_here = [&](const std::string& why) {
+  auto refuse_here = [&](const std::string& reason) {
     auto at = end.directory_offset + end.directory_bytes - directory.size();
-    refuse_zip(name, fmt::format("{} (at byte {})", why, at));
+    refuse_zip(name, fmt::format("{} (at byte {})", reason, at));
   };
   zip_record record{directory};
   if (directory.size() < zip_central_bytes || record.u32(0) != zip_central_mark)
@@ -172,8 +172,8 @@ static zip_member take_zip_member(std::span<const std::byte>& directory, const z
   return zip_member(std::move(member), values);
 }
 
-// The bytes of a member that the directory tells: its header without extra fields, and its data.
-// Returns where they end; nothing if that is no offset.
+// The least offset at which a member can end: after its local header without extra fields, and its
+// data. Empty if that overflows.
 static std::optional<std::uint64_t> least_zip_end(const zip_member& member) noexcept {
   std::uint64_t end = 0;
   if (__builtin_add_overflow(member.values().header_offset, zip_local_bytes + member.name().size(),
@@ -183,7 +183,7 @@ static std::optional<std::uint64_t> least_zip_end(const zip_member& member) noex
   return end;
 }
 
-// Tells each member where the next one begins. Throws if one reaches beyond that.
+// Sets the end of each member to the start of the next one. Throws if a member is longer.
 static void bound_zip_members(std::vector<zip_member>& members, const zip_end& end,
                               std::string_view name) {
   std::vector<std::size_t> order(members.size());
@@ -212,14 +212,14 @@ std::vector<zip_member> parse_zip_directory(std::span<const std::byte> directory
   std::vector<zip_member> members;
   members.reserve(end.members);
   while (members.size() < end.members) members.push_back(take_zip_member(directory, end, name));
-  if (!directory.empty()) refuse_zip(name, "its central directory has bytes behind its members");
+  if (!directory.empty()) refuse_zip(name, "its central directory has bytes after its members");
   bound_zip_members(members, end, name);
   return members;
 }
 
 void require_readable(const zip_member& member, const zip_options& options, std::string_view name) {
   using enum zip_method;
-  constexpr std::uint64_t most_deflated = 1032;  // times: 258 bytes of 2 bits
+  constexpr std::uint64_t most_deflated = 1032;  // largest ratio: 258 bytes from 2 bits
   if (member.is_encrypted()) refuse_zip(name, "encryption is not supported", errc::unsupported);
   switch (member.method()) {
     case stored:
@@ -247,7 +247,7 @@ std::size_t zip_header_bytes(std::span<const std::byte> bytes, std::string_view 
   return zip_local_bytes + header.u16(26) + header.u16(28);
 }
 
-// Where sizes and checksum follow the data, the header may have zeros.
+// If sizes and checksum follow the data, the local header may hold zeros.
 void require_same_header(std::span<const std::byte> bytes, const zip_member& member,
                          std::string_view name) {
   zip_record header{bytes};
@@ -255,7 +255,9 @@ void require_same_header(std::span<const std::byte> bytes, const zip_member& mem
   auto& listed = member.values();
   zip_member::numbers values{0, 0, header.u32(18), header.u32(22), header.u32(14), 0, 0};
   bool later = (header.u16(6) & zip_descriptor_follows) != 0;
-  auto differ = [later](auto here, auto there) { return here != there && !(later && here == 0); };
+  auto differ = [later](auto local, auto central) {
+    return local != central && !(later && local == 0);
+  };
   if (header.text(zip_local_bytes, name_bytes) != member.name())
     refuse_zip(name, "its local header has another name");
   if (!widen_by_zip64(values, false, bytes.subspan(zip_local_bytes + name_bytes)))

@@ -16,7 +16,7 @@
 
 namespace lade::io::http {
 
-host_share::host_share(client::state& of, const origin& host) : client_(of) {
+host_share::host_share(client::state& client, const origin& host) : client_(client) {
   std::lock_guard lock(client_.mutex);
   auto most = client_.settings.options.connections_per_host;
   host_ = client_.hosts.try_emplace(host.authority(), most).first;
@@ -34,26 +34,26 @@ const client::token_function* client::state::token_for(const origin& host) const
   return found == tokens.end() ? nullptr : &found->second;
 }
 
-live_transfer::live_transfer(std::shared_ptr<client::state> of, lade::runtime& where)
-    : client_(std::move(of)),
+live_transfer::live_transfer(std::shared_ptr<client::state> client, lade::runtime& runtime)
+    : client_(std::move(client)),
       easy_(client_->handles.take()),
       transfer_(std::make_unique<transfer>(easy_.get())),
-      use_(where) {
+      use_(runtime) {
   transfer_->stall_timeout = client_->settings.options.stall_timeout;
   transfer_->idle_timeout = client_->settings.options.idle_timeout;
   transfer_->keeps_authorizations = client_->settings.has_netrc();
   transfer_->proxy_urls = client_->settings.through.urls();
 }
 
-// A transfer whose owner has gone, on its way to its reactor.
+// A transfer whose owner was destroyed, posted to its reactor's thread to end there.
 struct live_transfer::ended_elsewhere {
   std::unique_ptr<transfer> ended;
   easy_handle easy;
-  reactor_thread& where;
+  reactor_thread& reactor;
   std::shared_ptr<client::state> owner;
 
   void end() noexcept {
-    where.service<engine>().abort(*ended);
+    reactor.service<engine>().abort(*ended);
     owner->handles.give_back(std::move(easy));
   }
 };
@@ -74,43 +74,44 @@ live_transfer::~live_transfer() {
                   last});
 }
 
-// Memory for the next piece of a body: for all of it where the length is known, else twice as much
-// as there is. What has been received, in earlier attempts too, moves there.
-static task<> make_room(transfer& paused, received& into, std::uint64_t most) {
+// Allocates memory for the next piece of a body: for the whole body if its length is known, else
+// twice the present size. Copies the bytes received so far, by earlier attempts too.
+static task<> allocate_destination(transfer& paused, received& into, std::uint64_t most) {
   auto is_encoded = !paused.head.value("content-encoding").empty();
   auto length = is_encoded ? std::nullopt : paused.head.length();
   auto done = paused.filled;
-  auto needed = std::max<std::uint64_t>(length.value_or(2 * done), done + paused.wanted);
+  auto needed = std::max<std::uint64_t>(length.value_or(2 * done), done + paused.needed);
   auto larger = co_await allocate(
       static_cast<std::size_t>(std::min<std::uint64_t>(into.filled + needed, most)));
   if (into.filled > 0) std::memcpy(larger.data(), into.content.data(), into.filled);
-  if (done > 0) std::memcpy(larger.data() + into.filled, paused.room.data(), done);
+  if (done > 0) std::memcpy(larger.data() + into.filled, paused.destination.data(), done);
   into.content = std::move(larger);
   paused.content = {};
   paused.memory = into.content.bytes().subspan(into.filled);
 }
 
-// Why a paused transfer cannot have more memory; empty if it can.
+// Why a paused transfer gets no more memory; empty if it does.
 static std::string excess_of(const transfer& paused, const received& into, std::uint64_t most) {
-  if (!into.room.empty()) return "the server sent more than the part that was asked for";
+  if (!into.destination.empty()) return "the server sent more than the requested part";
   auto needed =
-      std::max<std::uint64_t>(paused.filled + paused.wanted, paused.head.length().value_or(0));
+      std::max<std::uint64_t>(paused.filled + paused.needed, paused.head.length().value_or(0));
   if (needed <= most - into.filled) return {};
   return longer_than(most);
 }
 
-// Lets a paused transfer fill the memory that it has, when so many bytes may be in flight. Memory
-// comes first: who has these permits waits for nothing but the server, so others get theirs.
+// Acquires byte permits for the memory of a paused transfer, and makes it the destination. Memory
+// is allocated before: a holder of byte permits must wait for nothing but its server, so that every
+// holder releases them.
 static task<> use_memory(transfer& paused, byte_share& share) {
   auto bytes = paused.memory.size();
   co_await share.permits().acquire(bytes);
   share.add(bytes);
-  paused.room = paused.memory;
+  paused.destination = paused.memory;
 }
 
-// Runs a transfer to its end. Returns why it was not, if it was not.
+// Runs a transfer to its end. Returns the failure if the body is refused.
 static task<std::optional<failed_attempt>> run_to_end(client::state& client, live_transfer& hop,
-                                                      received& into, const context& where) {
+                                                      received& into, const context& current) {
   auto& running = *hop;
   auto most = into.max_bytes;
   byte_share share(client.bytes);
@@ -118,19 +119,20 @@ static task<std::optional<failed_attempt>> run_to_end(client::state& client, liv
   if (!into.memory().empty()) {
     running.memory = into.memory().subspan(into.filled);
   } else {
-    running.allocates_in = &where;
+    running.allocates_in = &current;
     running.most_bytes = static_cast<std::size_t>(most);
   }
   while (true) {
     co_await hop.step();
     if (running.at() == transfer::stage::over) break;
-    if (running.room.size() == running.memory.size()) {
-      if (auto why = excess_of(running, into, most); !why.empty())
+    if (running.destination.size() == running.memory.size()) {
+      if (auto reason = excess_of(running, into, most); !reason.empty())
         co_return failed_attempt{
-            .code = make_error_code(into.room.empty() ? errc::limit_exceeded : errc::invalid_data),
-            .why = std::move(why)};
+            .code = make_error_code(into.destination.empty() ? errc::limit_exceeded
+                                                             : errc::invalid_data),
+            .reason = std::move(reason)};
       share.release();
-      co_await make_room(running, into, most);
+      co_await allocate_destination(running, into, most);
     }
     co_await use_memory(running, share);
   }
@@ -147,27 +149,27 @@ void count(client::state& client, const transfer& ended) {
   client.bytes_out += ended.sent;
 }
 
-static attempt_result failed(failed_attempt how) {
-  return {.answer = {}, .divided = {}, .failure = std::move(how)};
+static attempt_result failed(failed_attempt failure) {
+  return {.answer = {}, .divided = {}, .failure = std::move(failure)};
 }
 
-// Keeps what a transfer that broke off has received, if another can continue it.
-static void keep(received& so_far, const transfer& broken) {
+// Keeps the bytes of a transfer that broke off, if another attempt can continue after them.
+static void keep(received& progress, const transfer& broken) {
   bool is_body = broken.head.is_complete && !broken.misfits &&
                  (broken.head.status == 200 || broken.head.status == 206);
   if (!is_body) return;
   auto tag = broken.head.value("etag");
   bool can_continue = is_strong(tag) && broken.head.value("content-encoding").empty();
   if (can_continue) {
-    if (so_far.filled == 0) so_far.begun = broken.head;
-    so_far.filled += broken.filled;
+    if (progress.filled == 0) progress.head = broken.head;
+    progress.filled += broken.filled;
   } else {
-    so_far.begin_anew();
+    progress.restart();
   }
 }
 
-static std::string misfit_text(const byte_range& asked) {
-  return "the server sent another part than bytes " + range_text(asked);
+static std::string misfit_text(const byte_range& requested) {
+  return "the server sent another part than bytes " + range_text(requested);
 }
 
 static attempt_result answer_of(const std::string& url, response_head& head, buffer body) {
@@ -177,139 +179,142 @@ static attempt_result answer_of(const std::string& url, response_head& head, buf
   return result;
 }
 
-// How many bytes are to come behind those that an attempt has received of the rest it asked for.
-static std::uint64_t missing_bytes(const received& so_far, const byte_range& asked,
+// How many bytes of the object follow those that this attempt has received.
+static std::uint64_t missing_bytes(const received& progress, const byte_range& requested,
                                    std::uint64_t received_bytes) noexcept {
-  auto end = so_far.object_bytes().value_or(0);
-  if (asked.bytes != byte_range::to_end) end = std::min(end, asked.offset + asked.bytes);
-  auto reached = asked.offset + received_bytes;
+  auto end = progress.object_bytes().value_or(0);
+  if (requested.bytes != byte_range::to_end)
+    end = std::min(end, requested.offset + requested.bytes);
+  auto reached = requested.offset + received_bytes;
   return end > reached ? end - reached : 0;
 }
 
-// What a transfer that is over makes of an attempt.
-static attempt_result conclude(const std::string& url, bool gets, transfer& ended, received& so_far,
-                               const byte_range& asked) {
+// The result of an attempt whose transfer is over.
+static attempt_result conclude(const std::string& url, bool gets, transfer& ended,
+                               received& progress, const byte_range& requested) {
   auto& head = ended.head;
   if (ended.is_divided)
     return {.answer = {}, .divided = divided_object{url, std::move(head)}, .failure = {}};
-  bool is_continued = so_far.filled > 0;
+  bool is_continued = progress.filled > 0;
   bool is_body = head.status >= 200 && head.status < 300;
   if (is_continued && ended.succeeded() && head.status == 412) return failed(changed_object());
   if (is_continued && is_body && head.is_complete)
-    if (auto refused = refusal_of_entity(head, so_far.etag(), so_far.object_bytes())) {
+    if (auto refused = refusal_of_entity(head, progress.etag(), progress.object_bytes())) {
       refused->again = refused->code == errc::invalid_data;
-      if (refused->again) so_far.begin_anew();
+      if (refused->again) progress.restart();
       return failed(*std::move(refused));
     }
   if (ended.succeeded() && head.status == 416 && is_continued) {
-    so_far.begin_anew();
+    progress.restart();
     return failed({.code = make_error_code(errc::invalid_data),
-                   .why = "the object is shorter than the server has said",
+                   .reason = "the object is shorter than the server has stated",
                    .again = true});
   }
   bool is_part = ended.succeeded() && ended.expected && head.status < 300;
-  auto part = is_part ? part_bytes(head, asked) : std::nullopt;
+  auto part = is_part ? part_bytes(head, requested) : std::nullopt;
   if (ended.misfits || (is_part && !part)) {
-    if (is_continued) so_far.begin_anew();
+    if (is_continued) progress.restart();
     return failed({.code = make_error_code(errc::invalid_data),
-                   .why = misfit_text(asked),
+                   .reason = misfit_text(requested),
                    .again = is_continued});
   }
   if (part && *part != ended.filled) {
-    auto why = fmt::format("the server sent {} of {} bytes", ended.filled, *part);
-    keep(so_far, ended);
-    return failed({.code = make_error_code(errc::invalid_data), .why = why, .again = true});
+    auto reason = fmt::format("the server sent {} of {} bytes", ended.filled, *part);
+    keep(progress, ended);
+    return failed({.code = make_error_code(errc::invalid_data), .reason = reason, .again = true});
   }
   if (ended.succeeded() && !is_continued && is_of_no_bytes(head))
     return answer_of(url, head, buffer());
   if (!ended.succeeded() || !is_body) {
-    keep(so_far, ended);
+    keep(progress, ended);
     return failed(failure_of(ended));
   }
   bool is_whole = head.status == 200 || head.status == 203;
   if (gets && !is_whole && !ended.expected)
     return failed({.code = status_code(head.status),
-                   .why = status_code(head.status).message() + ", which is no object"});
-  so_far.filled += ended.filled;
-  if (auto lacking = missing_bytes(so_far, asked, ended.filled); is_continued && lacking > 0)
+                   .reason = status_code(head.status).message() + ", which is no object"});
+  progress.filled += ended.filled;
+  if (auto lacking = missing_bytes(progress, requested, ended.filled); is_continued && lacking > 0)
     return failed({.code = make_error_code(errc::invalid_data),
-                   .why = fmt::format("the rest that the server sent lacks {} bytes", lacking),
+                   .reason = fmt::format("the rest that the server sent lacks {} bytes", lacking),
                    .again = true});
-  if (so_far.filled < so_far.room.size())
+  if (progress.filled < progress.destination.size())
     return failed({.code = make_error_code(errc::changed),
-                   .why = "the object has become shorter while it was read"});
-  auto body =
-      so_far.room.empty() && so_far.filled > 0 ? so_far.content.slice(0, so_far.filled) : buffer();
-  return answer_of(url, is_continued ? *so_far.begun : head, std::move(body));
+                   .reason = "the object has become shorter while it was read"});
+  auto body = progress.destination.empty() && progress.filled > 0
+                  ? progress.content.slice(0, progress.filled)
+                  : buffer();
+  return answer_of(url, is_continued ? *progress.head : head, std::move(body));
 }
 
-// What the bytes of a whole object must come to, if its response states that.
-static void expect_checksum(const client::state& client, const request& what, const transfer& ended,
-                            received& so_far) {
+// Records the checksum that the response states for the whole object, if it states one.
+static void expect_checksum(const client::state& client, const request& request,
+                            const transfer& ended, received& progress) {
   bool is_decoded =
       client.settings.options.decompress && !ended.head.value("content-encoding").empty();
-  bool is_whole = what.method() == "GET" && what.range.is_all() && so_far.filled == 0;
+  bool is_whole = request.method() == "GET" && request.range.is_all() && progress.filled == 0;
   if (client.settings.options.verify_checksums && is_whole && !is_decoded)
-    so_far.checksum = object_checksum::stated_by(ended.head);
+    progress.checksum = object_checksum::stated_by(ended.head);
 }
 
-// Whether a body has the checksum that was stated for it, if one was. Another makes the attempt
-// fail, and the next one begin anew.
-static task<> verify(client::state& client, received& so_far, attempt_result& result) {
-  if (!result.answer || !so_far.checksum) co_return;
-  co_await update_checksum(*so_far.checksum, so_far.memory().first(so_far.filled));
-  auto mismatch = so_far.checksum->mismatch();
+// Verifies the checksum of a body, if its response states one. A mismatch makes the attempt fail,
+// and the next one start from the beginning.
+static task<> verify(client::state& client, received& progress, attempt_result& result) {
+  if (!result.answer || !progress.checksum) co_return;
+  co_await update_checksum(*progress.checksum, progress.memory().first(progress.filled));
+  auto mismatch = progress.checksum->mismatch();
   ++client.verified;
   if (mismatch.empty()) co_return;
-  so_far.begin_anew();
-  result = failed({.code = make_error_code(errc::invalid_data), .why = mismatch, .again = true});
+  progress.restart();
+  result = failed({.code = make_error_code(errc::invalid_data), .reason = mismatch, .again = true});
 }
 
-task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
-                             received& so_far) {
-  auto& here = co_await this_context_reference();
-  if (!here.runtime) throw error(errc::no_runtime, describe_request(what.method(), what.url()));
-  route way(what);
+task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& request,
+                             received& progress) {
+  auto& current = co_await this_context_reference();
+  if (!current.runtime)
+    throw error(errc::no_runtime, describe_request(request.method(), request.url()));
+  route way(request);
   while (true) {
-    auto tag = so_far.filled > 0 ? so_far.etag() : what.if_match;
-    auto headers = co_await make_headers(*client, what, way, std::move(tag));
-    auto begun = std::chrono::system_clock::now();
+    auto tag = progress.filled > 0 ? progress.etag() : request.if_match;
+    auto headers = co_await make_headers(*client, request, way, std::move(tag));
+    auto start = std::chrono::system_clock::now();
     auto found = co_await look_up(*client, way);
     if (found.failure) {
       name_hop(way, *found.failure);
       co_return failed(std::move(*found.failure));
     }
     host_share host(*client, way.at);
-    co_await host.permits().acquire();  // first: a slow host must not have the permits of all
+    co_await host.permits().acquire();  // first: a slow host must not hold all permits
     permit one_of_host(host.permits());
     co_await client->permits.acquire();
     permit one_of_all(client->permits);
-    auto range = rest_of(what.range, so_far.filled);
-    live_transfer hop(client, *here.runtime);
-    if (!range.is_all() && what.method() == "GET") hop->expected = range;
-    bool may_divide = range.is_all() && what.method() == "GET" && so_far.room.empty();
-    if (may_divide) hop->most_at_once = so_far.divide_above;
-    set_up(*hop, what, way, range, headers);
+    auto range = rest_of(request.range, progress.filled);
+    live_transfer hop(client, *current.runtime);
+    if (!range.is_all() && request.method() == "GET") hop->expected = range;
+    bool may_divide = range.is_all() && request.method() == "GET" && progress.destination.empty();
+    if (may_divide) hop->max_undivided_bytes = progress.divide_above;
+    set_up(*hop, request, way, range, headers);
     set_addresses(*client, *hop, way, found.addresses);
     share_connection(*client, *hop, way.at);
-    auto refused = co_await run_to_end(*client, hop, so_far, here);
+    auto refused = co_await run_to_end(*client, hop, progress, current);
     count(*client, *hop);
-    note_version(*client, *hop, way.at);
-    if (!refused && leads_on(*client, what, *hop, way, refused)) continue;
+    record_version(*client, *hop, way.at);
+    if (!refused && follows_redirect(*client, request, *hop, way, refused)) continue;
     attempt_result result;
     if (refused) {
       result.failure = std::move(refused);
     } else {
-      expect_checksum(*client, what, *hop, so_far);
-      bool gets = what.method() == "GET";
+      expect_checksum(*client, request, *hop, progress);
+      bool gets = request.method() == "GET";
       bool is_body = hop->head.status >= 200 && hop->head.status < 300;
       if (gets && is_body && hop->head.is_complete)
-        result.failure = refusal_of_entity(hop->head, what.if_match);
-      if (!result.failure) result = conclude(way.url, gets, *hop, so_far, range);
-      co_await verify(*client, so_far, result);
+        result.failure = refusal_of_entity(hop->head, request.if_match);
+      if (!result.failure) result = conclude(way.url, gets, *hop, progress, range);
+      co_await verify(*client, progress, result);
     }
     if (result.failure) {
-      result.failure->again = result.failure->again || is_renewed(what, *result.failure, begun);
+      result.failure->again = result.failure->again || is_renewed(request, *result.failure, start);
       name_hop(way, *result.failure);
     }
     co_return result;

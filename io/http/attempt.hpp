@@ -1,5 +1,5 @@
-// One attempt at a request: through redirects to a response, or to a failure that says whether
-// another attempt is worth it.
+// One attempt at a request. It follows redirects, and ends with a response or with a failure, which
+// says whether to retry.
 
 #pragma once
 
@@ -32,9 +32,9 @@
 
 namespace lade::io::http {
 
-// What the copies of a client share.
+// Shared by all copies of a client.
 struct client::state {
-  explicit state(const client_options& given) : settings(given), handles(settings) {}
+  explicit state(const client_options& options) : settings(options), handles(settings) {}
 
   const token_function* token_for(const origin& host) const;
 
@@ -44,7 +44,7 @@ struct client::state {
   byte_permits bytes{settings.options.bytes_in_flight};
   std::map<std::string, token_function, std::less<>> tokens;  // by host; before the first request
 
-  // The permits of the hosts to which requests are running or waiting.
+  // Permits of a host that has requests in flight or waiting.
   struct host_permits {
     explicit host_permits(std::size_t count) : permits(count) {}
     semaphore permits;
@@ -54,18 +54,18 @@ struct client::state {
   std::map<std::string, host_permits> hosts;  // guarded by mutex
   std::set<std::string> multiplexed;  // hosts that have answered over HTTP/2; guarded by mutex
 
-  // What get_part found last: an object longer than the part.
+  // Whether the last object of get_part was longer than the part.
   std::atomic<bool> objects_are_long = false;
 
   std::atomic<std::uint64_t> requests = 0, retries = 0, failures = 0, bytes_in = 0, bytes_out = 0,
                              connections = 0, verified = 0;
 };
 
-// A transfer with its handle. Destroyed anywhere, at any time: what has not ended is ended on its
-// reactor's thread.
+// Owns a transfer and its handle. May be destroyed at any time, on any thread: a transfer in
+// progress is then moved to its reactor's thread and ended there.
 class live_transfer {
  public:
-  live_transfer(std::shared_ptr<client::state> of, lade::runtime& where);
+  live_transfer(std::shared_ptr<client::state> client, lade::runtime& runtime);
   live_transfer(const live_transfer&) = delete;
   ~live_transfer();
 
@@ -83,38 +83,40 @@ class live_transfer {
   runtime_use use_;
 };
 
-// What attempts have received of a body so far. `room`: where it goes, if the caller has the
-// memory; otherwise it is allocated as `content`.
+// The part of a body that attempts have received so far, in `destination` if the caller has the
+// memory, otherwise in `content`, which is allocated.
 struct received {
-  std::span<std::byte> room;
+  std::span<std::byte> destination;
   buffer content;
   std::size_t filled = 0;
-  std::optional<response_head> begun;       // with what is filled; has a strong entity tag
-  std::optional<object_checksum> checksum;  // of the whole, if it is to be compared
-  std::uint64_t divide_above = 0;           // a longer body is left, if it can be read in parts
-  std::uint64_t max_bytes = 0;              // a longer one is refused
+  std::optional<response_head> head;        // of the bytes received; has a strong entity tag
+  std::optional<object_checksum> checksum;  // of the whole object, if it is to be verified
+  std::uint64_t divide_above = 0;           // a longer body is read in parts, if it can be
+  std::uint64_t max_bytes = 0;              // a longer body is refused
 
-  std::string etag() const { return begun ? std::string(begun->value("etag")) : std::string(); }
+  std::string etag() const { return head ? std::string(head->value("etag")) : std::string(); }
   std::optional<std::uint64_t> object_bytes() const noexcept {
-    return begun ? http::object_bytes(begun->headers) : std::nullopt;
+    return head ? http::object_bytes(head->headers) : std::nullopt;
   }
 
-  std::span<std::byte> memory() const noexcept { return room.empty() ? content.bytes() : room; }
-  void begin_anew() {
+  std::span<std::byte> memory() const noexcept {
+    return destination.empty() ? content.bytes() : destination;
+  }
+  void restart() {
     content = {};
     filled = 0;
-    begun.reset();
+    head.reset();
     checksum.reset();
   }
 };
 
-// A response whose body is to be read in parts.
+// A response whose body was not received, because it is to be read in parts.
 struct divided_object {
   std::string url;
   response_head head;
 };
 
-// One of them.
+// Exactly one member is set.
 struct attempt_result {
   std::optional<response> answer;
   std::optional<divided_object> divided;
@@ -124,18 +126,18 @@ struct attempt_result {
 // Holds a permit that has been acquired.
 class permit {
  public:
-  explicit permit(semaphore& of) noexcept : of_(of) {}
+  explicit permit(semaphore& permits) noexcept : permits_(permits) {}
   permit(const permit&) = delete;
-  ~permit() { of_.release(); }
+  ~permit() { permits_.release(); }
 
  private:
-  semaphore& of_;
+  semaphore& permits_;
 };
 
-// A share in the permits of a host. What a permit is acquired from, and must outlive it.
+// Keeps the permits of a host alive. Must outlive the permits that are acquired from it.
 class host_share {
  public:
-  host_share(client::state& of, const origin& host);
+  host_share(client::state& client, const origin& host);
   host_share(const host_share&) = delete;
   ~host_share();
 
@@ -146,18 +148,17 @@ class host_share {
   std::map<std::string, client::state::host_permits>::iterator host_;
 };
 
-// The pause before the attempt that follows `attempt`, the first being 1: as client_options::retry
-// says, but not before the time that the server asks for, and not longer than the longest pause.
-// `draw` is from [0, 1).
+// The pause after attempt number `attempt`, counted from 1: the pause of client_options::retry, or
+// the server's Retry-After if that is longer, but at most the longest pause. `draw`: in [0, 1).
 std::chrono::nanoseconds pause_before_next(const client_options& options,
                                            const failed_attempt& failure, unsigned attempt,
                                            double draw) noexcept;
 
-// The same by a random draw.
+// The same with a random draw.
 std::chrono::nanoseconds pause_before_next(const client_options& options,
                                            const failed_attempt& failure, unsigned attempt);
 
-// A request that is given up because its time is over is counted as others are.
+// Awaits `work`, and counts a timeout as a failure in the client's statistics.
 template <class T>
 task<T> count_if_late(client::state& client, task<T> work) {
   try {
@@ -168,34 +169,37 @@ task<T> count_if_late(client::state& client, task<T> work) {
   }
 }
 
-// Work for a request within what is left of its time, which began at `begun`; throws
-// error(timed_out) that names the request when that is over. The client must outlive the task.
+// Awaits `work` for a request that began at `start`. Throws error(timed_out) naming the request
+// when its deadline passes. The client must outlive the task.
 template <class T>
-task<T> within_deadline(client::state& client, std::chrono::steady_clock::time_point begun,
+task<T> within_deadline(client::state& client, std::chrono::steady_clock::time_point start,
                         task<T> work, std::string_view method, std::string_view url) {
   auto limit = client.settings.options.deadline;
   if (limit.count() == 0) return work;
-  auto left = limit - (std::chrono::steady_clock::now() - begun);
+  auto left = limit - (std::chrono::steady_clock::now() - start);
   return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
 }
 
-// Throw error(invalid_argument), "<doing> <url>: ...", for a request that is no GET, or none of the
-// whole object.
-void require_get(std::string_view doing, const request& what);
-void require_whole_get(std::string_view doing, const request& what);
+// Throw error(invalid_argument), "<doing> <url>: ...", if the request is not a GET, or not one of
+// the whole object.
+void require_get(std::string_view doing, const request& request);
+void require_whole_get(std::string_view doing, const request& request);
 
 // Adds a transfer to the client's statistics.
 void count(client::state& client, const transfer& ended);
 
-// An attempt whose body is received as a whole. Throws error(stopped), what a token_function
-// throws, and errors of what can never succeed.
-task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& what,
-                             received& so_far);
+// Makes one attempt, and receives the whole body. Returns failures of servers and networks. Throws
+// error(stopped), exceptions of token functions, and errors of requests that can never succeed.
+// `request` and `progress` must outlive the task.
+task<attempt_result> attempt(std::shared_ptr<client::state> client, const request& request,
+                             received& progress);
 
-// Attempts until one succeeds. `into`: where the body goes, if the caller has the memory. The
-// result is an answer, or, where a body longer than `most` is not wanted, what was left. Throws the
-// errors of client::send but for the deadline, which is the caller's. `what` must outlive the task.
-task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
+// Makes attempts until one succeeds. Returns an answer, or a divided_object if the body is longer
+// than `most` and can be read in parts.
+// `into`: where the body goes, if the caller has the memory.
+// Throws the errors of client::send, except that of the deadline, which the caller must enforce.
+// `request` must outlive the task.
+task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& request,
                                 std::span<std::byte> into = {},
                                 std::optional<std::uint64_t> most = {});
 

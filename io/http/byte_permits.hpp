@@ -1,4 +1,4 @@
-// How many bytes of bodies are received at a time.
+// Limits how many bytes of response bodies are in flight.
 
 #pragma once
 
@@ -11,9 +11,11 @@
 
 namespace lade::io::http {
 
-// Bodies are let in in the order in which they asked, each when it fits below the limit with those
-// that are in flight; one that is larger than the limit when nothing else is. Who has permits waits
-// for nothing but a server: everything else, memory above all, is waited for before.
+// Grants permits in the order of the calls, each when the body fits below the limit. A body larger
+// than the limit is granted when nothing else is in flight.
+//
+// A holder must wait for nothing but its server. It must acquire everything else first, memory
+// above all: otherwise holders could wait for each other.
 class byte_permits {
  public:
   class awaiter;
@@ -48,18 +50,19 @@ class byte_permits {
 
 class byte_permits::awaiter : private waiter {
  public:
-  awaiter(byte_permits& of, std::uint64_t bytes) noexcept : of_(of), bytes_(bytes) {}
+  awaiter(byte_permits& permits, std::uint64_t bytes) noexcept : permits_(permits), bytes_(bytes) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    return park(coroutine, of_.mutex_, of_.waiters_, [this] { return of_.take(bytes_); });
+    return park(coroutine, permits_.mutex_, permits_.waiters_,
+                [this] { return permits_.take(bytes_); });
   }
   void await_resume() { finish("wait for bytes in flight"); }
 
  private:
   friend class byte_permits;
 
-  byte_permits& of_;
+  byte_permits& permits_;
   std::uint64_t bytes_;
 };
 
@@ -67,17 +70,17 @@ inline byte_permits::awaiter byte_permits::acquire(std::uint64_t bytes) noexcept
   return {*this, bytes};
 }
 
-// What one body has of them.
+// The permits of one body. The destructor releases them.
 class byte_share {
  public:
-  explicit byte_share(byte_permits& of) noexcept : of_(of) {}
+  explicit byte_share(byte_permits& permits) noexcept : permits_(permits) {}
   byte_share(const byte_share&) = delete;
   ~byte_share() { release(); }
 
-  byte_permits& permits() const noexcept { return of_; }
+  byte_permits& permits() const noexcept { return permits_; }
 
   bool try_acquire(std::uint64_t bytes) {
-    if (!of_.try_acquire(bytes)) return false;
+    if (!permits_.try_acquire(bytes)) return false;
     bytes_ += bytes;
     return true;
   }
@@ -86,11 +89,11 @@ class byte_share {
   void add(std::uint64_t acquired) noexcept { bytes_ += acquired; }
 
   void release() {
-    if (bytes_ > 0) of_.release(std::exchange(bytes_, 0));
+    if (bytes_ > 0) permits_.release(std::exchange(bytes_, 0));
   }
 
  private:
-  byte_permits& of_;
+  byte_permits& permits_;
   std::uint64_t bytes_ = 0;
 };
 

@@ -121,7 +121,7 @@ std::string object_checksum::mismatch() {
     bytes = std::get<message_digest>(computed_).value();
   auto found = base64(bytes);
   if (found == stated_) return {};
-  return fmt::format("the body has the {} {}, the server says {}", name_, found, stated_);
+  return fmt::format("the body has the {} {}, the server states {}", name_, found, stated_);
 }
 
 task<> update_checksum(object_checksum& into, std::span<const std::byte> bytes) {

@@ -61,8 +61,8 @@ class object_checksum {
  private:
   using algorithm = std::variant<crc32c, crc64nvme, message_digest>;
 
-  object_checksum(std::string_view name, std::string_view stated, algorithm of)
-      : name_(name), stated_(stated), computed_(std::move(of)) {}
+  object_checksum(std::string_view name, std::string_view stated, algorithm checksum)
+      : name_(name), stated_(stated), computed_(std::move(checksum)) {}
 
   std::string_view name_;
   std::string stated_;  // in base64

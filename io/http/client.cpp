@@ -64,131 +64,133 @@ std::chrono::nanoseconds pause_before_next(const client_options& options,
                            std::uniform_real_distribution<double>(0, 1)(random));
 }
 
-[[noreturn]] static void give_up(client::state& client, const request& what,
-                                 const failed_attempt& failure, unsigned attempt) {
+[[noreturn]] static void fail_request(client::state& client, const request& request,
+                                      const failed_attempt& failure, unsigned attempt) {
   ++client.failures;
-  auto of = fmt::format(" (attempt {} of {})", attempt, client.settings.options.retry.attempts);
-  throw error(failure.code, describe_request(what.method(), what.url()), failure.why + of);
+  auto attempts =
+      fmt::format(" (attempt {} of {})", attempt, client.settings.options.retry.attempts);
+  throw error(failure.code, describe_request(request.method(), request.url()),
+              failure.reason + attempts);
 }
 
 static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
-                                             const request& what, divided_object found);
+                                             const request& request, divided_object found);
 
-[[noreturn]] static void refuse_request(const request& what, std::string_view why) {
-  throw error(errc::invalid_argument, describe_request(what.method(), what.url()), why);
+[[noreturn]] static void refuse_request(const request& request, std::string_view reason) {
+  throw error(errc::invalid_argument, describe_request(request.method(), request.url()), reason);
 }
 
-static void require_range(const request& what) {
-  auto& range = what.range;
+static void require_range(const request& request) {
+  auto& range = request.range;
   bool is_rest = range.bytes == byte_range::to_end;
   if (range.bytes > 0 && (is_rest || range.offset <= byte_range::to_end - range.bytes)) return;
-  refuse_request(what, fmt::format("a range of {} bytes from {} on", range.bytes, range.offset));
+  refuse_request(request, fmt::format("a range of {} bytes from {} on", range.bytes, range.offset));
 }
 
-// What would not be sent, or not be answered as the caller expects, is refused.
-static void require_consistent(const request& what) {
-  require_range(what);
-  bool has_body = what.method() == "PUT" || what.method() == "POST";
-  if (!has_body && !what.body.empty()) refuse_request(what, "only a PUT or POST has a body");
-  if (what.method() != "GET" && !what.range.is_all())
-    refuse_request(what, "only a GET has a range");
+// Refuses a request whose options contradict each other.
+static void require_consistent(const request& request) {
+  require_range(request);
+  bool has_body = request.method() == "PUT" || request.method() == "POST";
+  if (!has_body && !request.body.empty()) refuse_request(request, "only a PUT or POST has a body");
+  if (request.method() != "GET" && !request.range.is_all())
+    refuse_request(request, "only a GET has a range");
   for (auto* own : {"range", "content-length", "transfer-encoding"})
-    if (!header_value(what.headers, own).empty())
-      refuse_request(what, std::string("the header ") + own + " is made of `range` and `body`");
+    if (!header_value(request.headers, own).empty())
+      refuse_request(request, std::string("the header ") + own + " is made of `range` and `body`");
 }
 
-void require_get(std::string_view doing, const request& what) {
-  if (what.method() == "GET") return;
-  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(what.url()),
-              "the request is a " + what.method() + ", not a GET");
+void require_get(std::string_view doing, const request& request) {
+  if (request.method() == "GET") return;
+  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(request.url()),
+              "the request is a " + request.method() + ", not a GET");
 }
 
-void require_whole_get(std::string_view doing, const request& what) {
-  require_get(doing, what);
-  if (what.range.is_all()) return;
-  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(what.url()),
+void require_whole_get(std::string_view doing, const request& request) {
+  require_get(doing, request);
+  if (request.range.is_all()) return;
+  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(request.url()),
               "the request has a range of its own");
 }
 
 // See send_named.
 static task<attempt_result> send_until_answered(std::shared_ptr<client::state> client,
-                                                const request& what, std::span<std::byte> into,
+                                                const request& request, std::span<std::byte> into,
                                                 std::optional<std::uint64_t> most) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   auto& options = client->settings.options;
-  require_consistent(what);
-  received so_far{.room = into,
-                  .content = {},
-                  .begun = {},
-                  .checksum = {},
-                  .divide_above = most.value_or(options.divide_above),
-                  .max_bytes = std::min(options.max_bytes, what.max_bytes)};
-  auto begun = std::chrono::steady_clock::now();
+  require_consistent(request);
+  received progress{.destination = into,
+                    .content = {},
+                    .head = {},
+                    .checksum = {},
+                    .divide_above = most.value_or(options.divide_above),
+                    .max_bytes = std::min(options.max_bytes, request.max_bytes)};
+  auto start = std::chrono::steady_clock::now();
   for (unsigned number = 1;; ++number) {
-    auto result = co_await attempt(client, what, so_far);
+    auto result = co_await attempt(client, request, progress);
     if (result.divided && most) co_return result;
     if (result.divided)
-      result = co_await receive_in_parts(client, what, *std::move(result.divided));
+      result = co_await receive_in_parts(client, request, *std::move(result.divided));
     if (result.answer) {
-      auto bytes = std::max(so_far.filled, result.answer->body().size());
-      if (here.trace)
-        here.trace->add_io(what.method(), without_secrets(what.url()), begun,
-                           std::chrono::steady_clock::now(), static_cast<std::int64_t>(bytes));
+      auto bytes = std::max(progress.filled, result.answer->body().size());
+      if (current.trace)
+        current.trace->add_io(request.method(), without_secrets(request.url()), start,
+                              std::chrono::steady_clock::now(), static_cast<std::int64_t>(bytes));
       co_return result;
     }
     auto& failure = *result.failure;
-    if (!failure.again || !what.may_repeat || number == options.retry.attempts)
-      give_up(*client, what, failure, number);
+    if (!failure.again || !request.may_repeat || number == options.retry.attempts)
+      fail_request(*client, request, failure, number);
     ++client->retries;
     co_await sleep(pause_before_next(options, failure, number));
   }
 }
 
-// An error that does not name the request gets its name.
-task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& what,
+// Adds the name of the request to errors that lack it.
+task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& request,
                                 std::span<std::byte> into, std::optional<std::uint64_t> most) {
   std::error_code code;
-  std::string why;
+  std::string reason;
   try {
-    co_return co_await send_until_answered(client, what, into, most);
+    co_return co_await send_until_answered(client, request, into, most);
   } catch (const error& failure) {
     code = failure.code();
-    why = failure.what();
+    reason = failure.what();
   }
-  auto doing = describe_request(what.method(), what.url());
-  if (why.starts_with(doing))
-    throw error(code, doing, why.substr(std::min(why.size(), doing.size() + 2)));
-  throw error(code, doing, why);
+  auto doing = describe_request(request.method(), request.url());
+  if (reason.starts_with(doing))
+    throw error(code, doing, reason.substr(std::min(reason.size(), doing.size() + 2)));
+  throw error(code, doing, reason);
 }
 
-static task<attempt_result> send_in_time(std::shared_ptr<client::state> client, const request& what,
-                                         std::span<std::byte> into = {}) {
-  auto answer = send_named(client, what, into, {});
+static task<attempt_result> send_in_time(std::shared_ptr<client::state> client,
+                                         const request& request, std::span<std::byte> into = {}) {
+  auto answer = send_named(client, request, into, {});
   auto in_time = within_deadline(*client, std::chrono::steady_clock::now(), std::move(answer),
-                                 what.method(), what.url());
+                                 request.method(), request.url());
   co_return co_await std::move(in_time);
 }
 
-static task<response> send_owned(std::shared_ptr<client::state> client, request what) {
-  auto result = co_await send_in_time(std::move(client), what);
+static task<response> send_owned(std::shared_ptr<client::state> client, request request) {
+  auto result = co_await send_in_time(std::move(client), request);
   co_return *std::move(result.answer);
 }
 
-// The tasks of a client own what it is made of: it may be gone when they begin.
+// The tasks of a client own its state: the client may be destroyed before they start.
 task<response> client::send(request what) const { return send_owned(state_, std::move(what)); }
 
 task<response> client::get(std::string url, byte_range range) const {
-  request what("GET", std::move(url));
-  what.range = range;
-  return send(std::move(what));
+  request request("GET", std::move(url));
+  request.range = range;
+  return send(std::move(request));
 }
 
 task<response> client::head(std::string url) const { return send(request("HEAD", std::move(url))); }
 
 task<response> client::put(std::string url, buffer content) const {
-  request what("PUT", std::move(url));
-  what.body = std::move(content);
-  return send(std::move(what));
+  request request("PUT", std::move(url));
+  request.body = std::move(content);
+  return send(std::move(request));
 }
 
 // A strong entity tag as stores write it; empty for others.
@@ -196,21 +198,20 @@ static std::string_view without_quotes(std::string_view etag) noexcept {
   return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
 }
 
-// What a response says of the version of an object: its entity tag, also a weak one, else when it
-// was modified.
+// The version of an object: its entity tag, weak or strong, or else its Last-Modified.
 static std::string version_of(const response& found) {
   auto tag = found.etag();
   return std::string(tag.empty() ? found.header("last-modified") : tag);
 }
 
-// An object by ranges of one entity.
+// Reads ranges of one version of an object.
 class object_reader final : public byte_reader {
  public:
-  // `what`: a GET of the whole, with the entity tag that it has now, if that is strong.
-  object_reader(std::shared_ptr<client::state> of, request what, std::uint64_t bytes,
+  // `request`: a GET of the whole object, with if_match set to its present tag if that is strong.
+  object_reader(std::shared_ptr<client::state> client, request request, std::uint64_t bytes,
                 std::string version = {})
-      : client_(std::move(of)),
-        whole_(std::move(what)),
+      : client_(std::move(client)),
+        whole_(std::move(request)),
         name_(without_secrets(whole_.url())),
         version_(std::move(version)),
         bytes_(bytes) {}
@@ -222,10 +223,10 @@ class object_reader final : public byte_reader {
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
     if (offset >= bytes_ || into.empty()) co_return 0;
     into = into.first(std::min<std::uint64_t>(into.size(), bytes_ - offset));
-    auto what = whole_;
-    what.range = {offset, into.size()};
+    auto request = whole_;
+    request.range = {offset, into.size()};
     try {
-      auto got = co_await send_in_time(client_, what, into);
+      auto got = co_await send_in_time(client_, request, into);
       if (is_another(*got.answer)) refuse_change();
     } catch (const error& failure) {
       // The object had these bytes when it was opened.
@@ -238,7 +239,7 @@ class object_reader final : public byte_reader {
  private:
   std::shared_ptr<client::state> client_;
   request whole_;
-  // Without a strong tag, an object of the same length, tag and time passes for the same.
+  // Without a strong tag, an object with the same length, tag and time counts as the same version.
   bool is_another(const response& part) const {
     bool is_other_version = !version_.empty() && version_of(part) != version_;
     return is_other_version || part.object_bytes().value_or(bytes_) != bytes_;
@@ -252,19 +253,19 @@ class object_reader final : public byte_reader {
   std::uint64_t bytes_;
 };
 
-// The body of a response that was left, by parts of the same entity.
+// Reads the body of a divided response by ranges of the same version.
 static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> client,
-                                             const request& what, divided_object found) {
+                                             const request& request, divided_object found) {
   auto bytes = *found.head.length();
   auto& options = client->settings.options;
   attempt_result result;
-  auto most = std::min(options.max_bytes, what.max_bytes);
+  auto most = std::min(options.max_bytes, request.max_bytes);
   if (bytes > most) {
-    result.failure = {.code = make_error_code(errc::limit_exceeded), .why = longer_than(most)};
+    result.failure = {.code = make_error_code(errc::limit_exceeded), .reason = longer_than(most)};
     co_return result;
   }
   auto checksum = options.verify_checksums ? object_checksum::stated_by(found.head) : std::nullopt;
-  auto whole = what;
+  auto whole = request;
   whole.if_match = found.head.value("etag");
   auto content = co_await allocate(static_cast<std::size_t>(bytes));
   auto from = std::make_shared<const object_reader>(client, std::move(whole), bytes);
@@ -272,9 +273,9 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
   if (checksum) {
     ++client->verified;
     co_await update_checksum(*checksum, content.bytes());
-    if (auto why = checksum->mismatch(); !why.empty()) {
+    if (auto reason = checksum->mismatch(); !reason.empty()) {
       result.failure = {
-          .code = make_error_code(errc::invalid_data), .why = std::move(why), .again = true};
+          .code = make_error_code(errc::invalid_data), .reason = std::move(reason), .again = true};
       co_return result;
     }
   }
@@ -283,15 +284,15 @@ static task<attempt_result> receive_in_parts(std::shared_ptr<client::state> clie
   co_return result;
 }
 
-// Asks for one byte: servers that have signed a URL for GET refuse HEAD.
+// Requests one byte instead of a HEAD: a presigned URL for GET does not permit HEAD.
 static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<client::state> client,
-                                                            request what) {
-  require_whole_get("open", what);
-  what.range = {0, 1};
+                                                            request request) {
+  require_whole_get("open", request);
+  request.range = {0, 1};
   std::optional<response> found;
-  auto name = without_secrets(what.url());
+  auto name = without_secrets(request.url());
   try {
-    auto got = co_await send_in_time(client, what);
+    auto got = co_await send_in_time(client, request);
     found = std::move(got.answer);
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_data) throw;
@@ -302,9 +303,9 @@ static task<std::shared_ptr<const byte_reader>> open_object(std::shared_ptr<clie
     co_return std::make_shared<const memory_reader>(buffer(), std::move(name));
   auto bytes = found->object_bytes();
   if (!bytes)
-    throw error(errc::unsupported, "open " + name, "the server does not say how long it is");
-  if (is_strong(found->etag())) what.if_match = found->etag();
-  co_return std::make_shared<const object_reader>(std::move(client), std::move(what), *bytes,
+    throw error(errc::unsupported, "open " + name, "the server does not state its length");
+  if (is_strong(found->etag())) request.if_match = found->etag();
+  co_return std::make_shared<const object_reader>(std::move(client), std::move(request), *bytes,
                                                   version_of(*found));
 }
 

@@ -9,18 +9,17 @@
 
 namespace lade::io::http {
 
-// libcurl opens and closes sockets here. On the engine's thread.
+// Opens and closes the sockets of libcurl. Engine's thread only.
 class connection_list {
  public:
-  // A socket, or CURL_SOCKET_BAD.
+  // Returns a socket, or CURL_SOCKET_BAD.
   int open(const curl_sockaddr& to) noexcept;
 
   void remove(int fd) noexcept;
 
-  // Ends the connection of a transfer over which nothing has come for so long. libcurl closes that
-  // of HTTP/1.1 itself, but keeps one of HTTP/2, and each request that follows would be sent over a
-  // connection that is dead: only who reads from it finds its end. Requests that share it fail, and
-  // may be tried again.
+  // Shuts down the connection of a transfer if nothing was received over it for `silence`. libcurl
+  // closes such a connection of HTTP/1.1 itself, but keeps one of HTTP/2, and would send later
+  // requests over it though it may be dead. The requests that share it fail and may be retried.
   void end_if_silent(CURL* transfer, std::chrono::milliseconds silence) const noexcept;
 
  private:

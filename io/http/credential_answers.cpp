@@ -32,12 +32,12 @@ class time_parser {
     return value;
   }
 
-  bool take(char wanted) noexcept {
-    if (!rest_.starts_with(wanted)) return false;
+  bool take(char expected) noexcept {
+    if (!rest_.starts_with(expected)) return false;
     rest_.remove_prefix(1);
     return true;
   }
-  void require(char wanted) noexcept { failed_ = !take(wanted) || failed_; }
+  void require(char expected) noexcept { failed_ = !take(expected) || failed_; }
 
   void skip_fraction() noexcept {
     if (!take('.')) return;
@@ -103,8 +103,8 @@ class credential_answer {
     return {std::move(access_key), std::move(secret_key), std::move(session_token), expires};
   }
 
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::invalid_data, doing_, why);
+  [[noreturn]] void refuse(std::string_view reason) const {
+    throw error(errc::invalid_data, doing_, reason);
   }
 
  private:

@@ -79,14 +79,14 @@ task<s3_credentials> credential_cache::current() {
   }
 }
 
-void credential_cache::expire(s3_credentials::time begun) {
+void credential_cache::expire(s3_credentials::time start) {
   std::lock_guard lock(mutex_);
-  if (kept_since_ <= begun) kept_.reset();
+  if (kept_since_ <= start) kept_.reset();
 }
 
-bool credential_cache::expire_if_old(s3_credentials::time begun) {
+bool credential_cache::expire_if_old(s3_credentials::time start) {
   std::lock_guard lock(mutex_);
-  if (kept_ && kept_since_ > begun) return true;
+  if (kept_ && kept_since_ > start) return true;
   if (kept_ && !expires_soon(*kept_, std::chrono::system_clock::now())) return false;
   kept_.reset();
   return true;

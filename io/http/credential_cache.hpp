@@ -1,4 +1,4 @@
-// Credentials that are kept until shortly before they expire.
+// Caches credentials until shortly before they expire.
 
 #pragma once
 
@@ -14,20 +14,20 @@
 
 namespace lade::io::http {
 
-// When credentials are replaced. Tests have other times than stores.
+// When credentials are replaced. Tests set shorter times.
 struct credential_times {
-  std::chrono::nanoseconds margin = std::chrono::minutes(5);  // before they expire
+  std::chrono::nanoseconds margin = std::chrono::minutes(5);  // before the expiry
   std::chrono::nanoseconds pause = std::chrono::seconds(10);  // between two calls, at least
 };
 
 // Shared by all requests of a store. Any thread. Three states, by the time:
 //
-//   fresh    expire later than the margin: used
-//   old      still valid: one request gets others, the rest uses them; so does that request if it
-//            fails. Not more often than the pause says.
-//   expired  or none: one request gets others, the rest waits for it and shares its result
+//   fresh    The expiry is later than the margin. Requests use the credentials.
+//   old      Still valid. One request refreshes them, at most once per pause; the others use the
+//            old ones, and so does that request if its refresh fails.
+//   expired  Or there are none. One request refreshes them; the others wait and share its result.
 //
-// A refresh that is stopped with its request is begun again by one of those who wait.
+// If the request that refreshes is cancelled, one of the waiting requests starts over.
 class credential_cache {
  public:
   explicit credential_cache(s3_credentials_function from, credential_times times = {})
@@ -36,16 +36,16 @@ class credential_cache {
   // Valid credentials. Throws what the function throws. The cache must outlive the task.
   task<s3_credentials> current();
 
-  // For a server that says that those of an attempt have expired, which began then: the next one
-  // gets others, unless there are newer ones already.
-  void expire(s3_credentials::time begun);
+  // Call when a server says that the credentials of an attempt, which began at `start`, have
+  // expired. The next request refreshes them, unless there are newer ones already.
+  void expire(s3_credentials::time start);
 
-  // The same for a server that refuses an attempt and does not say why. Returns whether another is
-  // worth it: there are newer ones already, or these are so old that the next one gets others.
-  bool expire_if_old(s3_credentials::time begun);
+  // The same for a server that refuses an attempt without a reason. Returns whether to retry: there
+  // are newer credentials already, or these are so old that the next request refreshes them.
+  bool expire_if_old(s3_credentials::time start);
 
-  // Gets new credentials each time before the last ones expire, until it is stopped: so no request
-  // waits for them. Background work. The cache must outlive the task.
+  // Background work: refreshes the credentials before they expire, until it is cancelled. So no
+  // request waits for them. The cache must outlive the task.
   task<> keep_fresh();
 
  private:
@@ -55,7 +55,7 @@ class credential_cache {
     std::exception_ptr failure;         // null also if it was stopped
   };
 
-  // What a request is to do: use the credentials, or await the refresh, which may be its own.
+  // The next step of a request: use the credentials, or await the refresh, which it may have to do.
   struct turn {
     std::optional<s3_credentials> use;
     std::shared_ptr<refresh> await;
@@ -71,7 +71,7 @@ class credential_cache {
   s3_credentials_function from_;
   credential_times times_;
   std::mutex mutex_;
-  std::optional<s3_credentials> kept_;  // guarded by mutex_, as all that follows
+  std::optional<s3_credentials> kept_;  // guarded by mutex_, as the members below
   s3_credentials::time kept_since_;
   s3_credentials::time next_try_;     // while old ones are valid
   std::shared_ptr<refresh> running_;  // null: none

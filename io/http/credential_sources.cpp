@@ -20,7 +20,9 @@
 
 namespace lade::io::http {
 
-static credential_search not_found(std::string why) { return credential_search(std::move(why)); }
+static credential_search not_found(std::string reason) {
+  return credential_search(std::move(reason));
+}
 
 task<credential_search> search_environment() {
   bool has_id = !first_set({"AWS_ACCESS_KEY_ID"}).empty();
@@ -62,19 +64,19 @@ task<credential_search> search_web_identity() {
   if (role.empty()) co_return not_found("AWS_ROLE_ARN is not set");
   auto session = first_set({"AWS_ROLE_SESSION_NAME"});
   auto token = co_await read_token(path);
-  request what("POST", token_service());
-  what.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
-  what.body = buffer_of(fmt::format(
+  request request("POST", token_service());
+  request.headers.emplace_back("Content-Type", "application/x-www-form-urlencoded");
+  request.body = buffer_of(fmt::format(
       "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn={}&RoleSessionName={}&"
       "WebIdentityToken={}",
       percent_encoded(role, false), percent_encoded(session.empty() ? "lade" : session, false),
       percent_encoded(token, false)));
-  what.may_repeat = true;
-  auto doing = "get credentials of role " + role + " from " + without_secrets(what.url());
+  request.may_repeat = true;
+  auto doing = "get credentials of role " + role + " from " + without_secrets(request.url());
   client web({.connect_timeout = std::chrono::seconds(5),
               .timeout = std::chrono::seconds(10),
               .max_bytes = 1 << 20});
-  auto answer = co_await web.send(std::move(what));
+  auto answer = co_await web.send(std::move(request));
   co_return credential_search(parse_credentials_xml(answer.body().text(), doing));
 }
 
@@ -133,8 +135,8 @@ static std::string container_url() {
   if (!path.empty()) return "http://169.254.170.2" + (path.starts_with('/') ? path : "/" + path);
   auto url = first_set({"AWS_CONTAINER_CREDENTIALS_FULL_URI"});
   if (url.empty()) return {};
-  const origin where(url);
-  if (where.scheme != "https" && !is_metadata_host(where.host))
+  const origin address(url);
+  if (address.scheme != "https" && !is_metadata_host(address.host))
     throw error(errc::invalid_argument, "get credentials from " + without_secrets(url),
                 "over http, only loopback and metadata addresses may be asked");
   return url;
@@ -146,12 +148,12 @@ task<credential_search> search_container() {
     co_return not_found(
         "neither AWS_CONTAINER_CREDENTIALS_RELATIVE_URI nor AWS_CONTAINER_CREDENTIALS_FULL_URI is "
         "set");
-  request what("GET", url);
+  request request("GET", url);
   auto token = first_set({"AWS_CONTAINER_AUTHORIZATION_TOKEN"});
   auto path = first_set({"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"});
   if (!path.empty()) token = co_await read_token(path);
-  if (!token.empty()) what.headers.emplace_back("Authorization", token);
-  auto answer = co_await metadata_client().send(std::move(what));
+  if (!token.empty()) request.headers.emplace_back("Authorization", token);
+  auto answer = co_await metadata_client().send(std::move(request));
   auto doing = "get credentials from " + without_secrets(url);
   co_return credential_search(parse_credentials_json(answer.body().text(), doing));
 }
@@ -165,21 +167,21 @@ static std::string instance_service() {
 }
 
 static task<std::string> get_metadata(client web, std::string url, std::string token) {
-  request what("GET", std::move(url));
-  what.headers.emplace_back("x-aws-ec2-metadata-token", token);
-  auto answer = co_await web.send(std::move(what));
+  request request("GET", std::move(url));
+  request.headers.emplace_back("x-aws-ec2-metadata-token", token);
+  auto answer = co_await web.send(std::move(request));
   co_return std::string(answer.body().text());
 }
 
 // The token that further requests must show. Its request is not repeated: where there is no such
 // service, nobody answers.
 static task<credential_search> get_credentials_of_instance(client web, std::string service) {
-  request what("PUT", service + "/latest/api/token");
-  what.headers.emplace_back("x-aws-ec2-metadata-token-ttl-seconds", "21600");
-  what.may_repeat = false;
+  request request("PUT", service + "/latest/api/token");
+  request.headers.emplace_back("x-aws-ec2-metadata-token-ttl-seconds", "21600");
+  request.may_repeat = false;
   std::string token;
   try {
-    auto answer = co_await web.send(std::move(what));
+    auto answer = co_await web.send(std::move(request));
     token = answer.body().text();
   } catch (const error& failure) {
     if (failure.code() == errc::stopped) throw;

@@ -15,14 +15,14 @@ namespace lade::io::http {
 class credential_search {
  public:
   explicit credential_search(s3_credentials keys) : found_(std::move(keys)) {}
-  explicit credential_search(std::string why_not) : why_not_(std::move(why_not)) {}
+  explicit credential_search(std::string why_not) : reason_(std::move(why_not)) {}
 
   const std::optional<s3_credentials>& found() const noexcept { return found_; }
-  const std::string& why_not() const noexcept { return why_not_; }
+  const std::string& reason() const noexcept { return reason_; }
 
  private:
   std::optional<s3_credentials> found_;
-  std::string why_not_;
+  std::string reason_;
 };
 
 // The sources of s3_credentials.hpp. They throw what is wrong with a source that is configured.

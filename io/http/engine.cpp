@@ -72,7 +72,7 @@ CURLM* engine::open_multi(engine& self) noexcept {
   return made;
 }
 
-engine::engine(reactor_thread& where) : reactor_service(where), multi_(open_multi(*this)) {
+engine::engine(reactor_thread& reactor) : reactor_service(reactor), multi_(open_multi(*this)) {
   if (!multi_) throw std::bad_alloc();
 }
 
@@ -81,29 +81,29 @@ engine::~engine() {
   curl_multi_cleanup(multi_);
 }
 
-// libcurl closes the oldest of too many idle connections: where more than `kept_` are needed side
-// by side, each would be made anew.
-void engine::attach(transfer& what) {
-  if (auto failure = curl_multi_add_handle(multi_, what.easy_); failure != CURLM_OK)
+// If the pool is full, libcurl closes the oldest idle connection. So the pool must hold as many
+// connections as there are concurrent transfers: else each transfer opens a new one.
+void engine::attach(transfer& active) {
+  if (auto failure = curl_multi_add_handle(multi_, active.easy_); failure != CURLM_OK)
     throw error(errc::failed, "begin a transfer", curl_multi_strerror(failure));
   if (++attached_ <= kept_) return;
   kept_ = attached_;
   curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(kept_));
 }
 
-void engine::detach(transfer& what) noexcept {
-  curl_multi_remove_handle(multi_, what.easy_);
+void engine::detach(transfer& active) noexcept {
+  curl_multi_remove_handle(multi_, active.easy_);
   if (--attached_ > 0) return;
   idle_since_ = clock::now();
   idle_timeout_ =
-      idle_watch_.is_set() ? std::min(idle_timeout_, what.idle_timeout) : what.idle_timeout;
+      idle_watch_.is_set() ? std::min(idle_timeout_, active.idle_timeout) : active.idle_timeout;
   auto due = detail::later(idle_since_, idle_timeout_);
-  if (idle_watch_.is_set() && idle_watch_.when() <= due) return;  // it looks again then
+  if (idle_watch_.is_set() && idle_watch_.when() <= due) return;  // it checks again then
   idle_watch_.set(where(), due);
 }
 
-// libcurl looks for connections that are too old when a transfer begins. Where none does, all are
-// closed with their handle.
+// libcurl closes connections that are too old only when a transfer begins. If none begins, the
+// multi handle is closed with all its connections.
 void engine::close_if_idle() noexcept {
   if (attached_ > 0) return;
   auto due = detail::later(idle_since_, idle_timeout_);
@@ -118,27 +118,27 @@ void engine::close_if_idle() noexcept {
   set_timer(clock::time_point::max());
 }
 
-// Of what a transfer awaits, some has come.
+// Whether a transfer has received part of its response.
 static bool has_response(CURL* easy) noexcept {
-  transfer* of = nullptr;
-  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &of);
-  return of && of->head.status != 0;
+  transfer* ended = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
+  return ended && ended->head.status != 0;
 }
 
-// What has come of a response that goes on, at once. A sender may hold the rest back until then
-// (RFC 9293, 3.7.4), and the kernel waits 40 ms before it acknowledges less than a segment: so long
-// took a part of a file that nginx sent from the middle of a page, over the loopback. A response
-// that comes at once is acknowledged by the next request.
+// Sends the TCP acknowledgement of an incomplete response at once. The kernel delays that of less
+// than a segment by 40 ms, and the sender may hold back the rest until it arrives (RFC 9293,
+// 3.7.4). nginx over the loopback did, for a range that began in the middle of a page. The next
+// request acknowledges a response that arrives whole.
 static void acknowledge(int fd) noexcept {
   constexpr int at_once = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &at_once, sizeof at_once);
 }
 
-// What libcurl asks for from its callbacks is noted, and done when it has returned.
-int engine::on_socket(CURL* easy, curl_socket_t fd, int wanted, void* self, void*) noexcept {
+// Records the interest of libcurl, which must not be called from its callback.
+int engine::on_socket(CURL* easy, curl_socket_t fd, int interest, void* self, void*) noexcept {
   unsigned events = 0;
-  if (wanted == CURL_POLL_IN || wanted == CURL_POLL_INOUT) events |= POLLIN;
-  if (wanted == CURL_POLL_OUT || wanted == CURL_POLL_INOUT) events |= POLLOUT;
+  if (interest == CURL_POLL_IN || interest == CURL_POLL_INOUT) events |= POLLIN;
+  if (interest == CURL_POLL_OUT || interest == CURL_POLL_INOUT) events |= POLLOUT;
   auto& mine = *static_cast<engine*>(self);
   if (events & POLLIN && has_response(easy)) acknowledge(fd);
   if (!(events & POLLIN) && mine.reading_ == fd) mine.reading_ = -1;
@@ -186,9 +186,9 @@ void engine::ready(int fd, unsigned events) noexcept {
 
 void engine::expired() noexcept { due_now_ = true; }
 
-// What is resumed here may begin, advance and abort transfers. A server that sends without end what
-// nobody takes, such as the extension of a chunk, has libcurl go on for ever: the reactor has its
-// turns in between.
+// Resumed coroutines may begin, advance and abort transfers, so this repeats. The rounds are
+// limited: for a server that sends endless data without content, such as chunk extensions, libcurl
+// would go on for ever, and the reactor must get its turns.
 void engine::end_turn() noexcept {
   constexpr int most_rounds = 8;
   int rounds = 0;
@@ -198,13 +198,13 @@ void engine::end_turn() noexcept {
     while (!stepped_.empty()) {
       auto& stepped = stepped_.pop();
       stepped.stall_watch_.cancel(where());
-      if (auto* who = std::exchange(stepped.waiting_, nullptr)) who->ended();
+      if (auto* step = std::exchange(stepped.waiting_, nullptr)) step->ended();
     }
   } while (due_now_ && ++rounds < most_rounds);
   if (due_now_) set_timer(clock::now());
 }
 
-// The transfers that libcurl has ended.
+// Moves the transfers that libcurl has ended to `stepped_`.
 void engine::collect() noexcept {
   int left = 0;
   while (auto* message = curl_multi_info_read(multi_, &left)) {
@@ -214,7 +214,7 @@ void engine::collect() noexcept {
     transfer* ended = nullptr;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &ended);
     detach(*ended);
-    bool has_waited = ended->stage_ == transfer::stage::running;  // for the server
+    bool has_waited = ended->stage_ == transfer::stage::running;  // waited for the server
     if (has_waited && result == CURLE_OPERATION_TIMEDOUT) end_if_silent(*ended);
     ended->result_ = result;
     ended->require_good_head();
@@ -240,41 +240,41 @@ void engine::end_if_stalled(transfer& running) noexcept {
   if (running.stage_ != transfer::stage::running) return;
   if (lade::detail::later(running.last_byte_, running.stall_timeout) > clock::now())
     return watch(running);
-  auto* who = running.waiting_;
+  auto* step = running.waiting_;
   end_if_silent(running);
   abort(running, CURLE_OPERATION_TIMEDOUT);
   (void)snprintf(running.error_text_.data(), running.error_text_.size(), "no byte for %lld ms",
                  static_cast<long long>(running.stall_timeout.count()));
-  running.waiting_ = who;
+  running.waiting_ = step;
   stepped_.add(running);
 }
 
-void engine::advance(transfer& what, transfer_step& who) {
-  what.waiting_ = &who;
-  what.last_byte_ = clock::now();
-  if (what.stage_ == transfer::stage::idle) {
-    what.engine_ = this;
-    what.install();
-    attach(what);
-    what.stage_ = transfer::stage::running;
-    watch(what);
-  } else if (what.stage_ == transfer::stage::paused) {
-    what.stage_ = transfer::stage::running;
-    watch(what);
-    curl_easy_pause(what.easy_, CURLPAUSE_CONT);  // may hand over what was held back, and pause
+void engine::advance(transfer& active, transfer_step& step) {
+  active.waiting_ = &step;
+  active.last_byte_ = clock::now();
+  if (active.stage_ == transfer::stage::idle) {
+    active.engine_ = this;
+    active.install();
+    attach(active);
+    active.stage_ = transfer::stage::running;
+    watch(active);
+  } else if (active.stage_ == transfer::stage::paused) {
+    active.stage_ = transfer::stage::running;
+    watch(active);
+    curl_easy_pause(active.easy_, CURLPAUSE_CONT);  // may deliver the held piece and pause again
   } else {
-    stepped_.add(what);
+    stepped_.add(active);
   }
 }
 
-void engine::abort(transfer& what, CURLcode result) noexcept {
-  what.waiting_ = nullptr;
-  what.stall_watch_.cancel(where());
-  stepped_.remove(what);
-  if (what.stage_ == transfer::stage::running || what.stage_ == transfer::stage::paused)
-    detach(what);
-  what.stage_ = transfer::stage::over;
-  what.result_ = result;
+void engine::abort(transfer& active, CURLcode result) noexcept {
+  active.waiting_ = nullptr;
+  active.stall_watch_.cancel(where());
+  stepped_.remove(active);
+  if (active.stage_ == transfer::stage::running || active.stage_ == transfer::stage::paused)
+    detach(active);
+  active.stage_ = transfer::stage::over;
+  active.result_ = result;
 }
 
 }  // namespace lade::io::http

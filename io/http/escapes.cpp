@@ -9,14 +9,14 @@
 
 namespace lade::io::http {
 
-void said_text::replace(std::string& text, std::size_t at, std::size_t bytes) const {
-  text.replace(places[at], places[at + bytes] - places[at], said_instead);
+void unescaped_text::replace(std::string& text, std::size_t at, std::size_t bytes) const {
+  text.replace(offsets[at], offsets[at + bytes] - offsets[at], redaction_mark);
 }
 
-said_text as_it_is(std::string_view text) {
-  said_text said{std::string(text), {}};
-  for (std::size_t i = 0; i <= text.size(); ++i) said.places.push_back(i);
-  return said;
+unescaped_text verbatim(std::string_view text) {
+  unescaped_text unescaped{std::string(text), {}};
+  for (std::size_t i = 0; i <= text.size(); ++i) unescaped.offsets.push_back(i);
+  return unescaped;
 }
 
 // An escape at the beginning of a text: what it stands for, and its length.
@@ -80,16 +80,16 @@ static std::optional<found_escape> escape_at(std::string_view text) noexcept {
   }
 }
 
-said_text without_escapes(std::string_view text) {
-  said_text said;
+unescaped_text unescape(std::string_view text) {
+  unescaped_text unescaped;
   for (std::size_t at = 0; at < text.size();) {
     auto escape = escape_at(text.substr(at)).value_or(found_escape{text[at], 1});
-    said.plain += escape.plain;
-    said.places.push_back(at);
+    unescaped.plain += escape.plain;
+    unescaped.offsets.push_back(at);
     at += escape.bytes;
   }
-  said.places.push_back(text.size());
-  return said;
+  unescaped.offsets.push_back(text.size());
+  return unescaped;
 }
 
 std::size_t cut_escape_bytes(std::string_view text) noexcept {

@@ -1,5 +1,5 @@
-// Texts of which parts are escaped: as strings of JSON are (RFC 8259, 7), text of XML and HTML (XML
-// 1.0, 4.1 and 4.6), and URLs (RFC 3986, 2.1).
+// Decodes texts with escapes of JSON strings (RFC 8259, 7), of XML and HTML (XML 1.0, 4.1 and 4.6),
+// and of URLs (RFC 3986, 2.1).
 
 #pragma once
 
@@ -10,26 +10,26 @@
 
 namespace lade::io::http {
 
-inline constexpr std::string_view said_instead = "...";
+inline constexpr std::string_view redaction_mark = "...";
 
-// What a text says, and where.
-struct said_text {
+// A decoded text, and where each of its bytes is in the encoded text.
+struct unescaped_text {
   std::string plain;
-  std::vector<std::size_t> places;  // in the text, of each byte of `plain` and of its end
+  std::vector<std::size_t> offsets;  // in the encoded text, of each byte of `plain` and its end
 
-  // Replaces what says a part of `plain` by three points. `text`: what has been read.
+  // Replaces bytes of `text`, the encoded text, by "...": those that encode `bytes` bytes of
+  // `plain` from `at` on.
   void replace(std::string& text, std::size_t at, std::size_t bytes) const;
 };
 
-using reading = said_text(std::string_view text);
+using reading = unescaped_text(std::string_view text);
 
-said_text as_it_is(std::string_view text);
+unescaped_text verbatim(std::string_view text);
 
-// What the text says if all that looks like an escape of one byte is one; bytes above 127 are left
-// as they are.
-said_text without_escapes(std::string_view text);
+// Decodes everything that looks like an escape of one byte. Bytes above 127 stay as they are.
+unescaped_text unescape(std::string_view text);
 
-// How long an escape is which the end of the text cuts off; 0 if there is none.
+// The bytes of an escape that the end of the text cuts off; 0 if there is none.
 std::size_t cut_escape_bytes(std::string_view text) noexcept;
 
 }  // namespace lade::io::http

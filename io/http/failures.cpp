@@ -90,48 +90,48 @@ static std::string explanation_of(std::string_view body) {
 
 failed_attempt changed_object() {
   return {.code = make_error_code(errc::changed),
-          .why = "the object has changed while it was read"};
+          .reason = "the object has changed while it was read"};
 }
 
 std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::string_view etag,
                                                 std::optional<std::uint64_t> bytes) {
-  auto refuse = [](std::string why) {
-    return failed_attempt{.code = make_error_code(errc::invalid_data), .why = std::move(why)};
+  auto refuse = [](std::string reason) {
+    return failed_attempt{.code = make_error_code(errc::invalid_data), .reason = std::move(reason)};
   };
   auto found = head.value("etag");
-  if (is_strong(etag) && found.empty()) return refuse("the server has left out the entity tag");
+  if (is_strong(etag) && found.empty()) return refuse("the response lacks the entity tag");
   if (is_strong(etag) && found != etag) return changed_object();
   auto total = object_bytes(head.headers);
   if (!bytes || !total || *total == *bytes) return std::nullopt;
   return refuse(
-      fmt::format("the server says that the same entity has {} bytes and {}", *bytes, *total));
+      fmt::format("the server states that the same entity has {} bytes and {}", *bytes, *total));
 }
 
 failed_attempt failure_of(const transfer& ended) {
   auto secrets = request_secrets::of(ended);
   if (!ended.succeeded()) {
     std::error_code code(ended.result(), curl_category());
-    auto why = code.message();
+    auto text = code.message();
     auto reason = first_line(secrets.hidden_in(std::string(ended.reason())));
-    if (reason.find(why) != std::string::npos)
-      why = std::move(reason);
+    if (reason.find(text) != std::string::npos)
+      text = std::move(reason);
     else if (!reason.empty())
-      why += ": " + reason;
-    return {.code = code, .why = why, .again = is_worth_repeating(ended.result())};
+      text += ": " + reason;
+    return {.code = code, .reason = text, .again = is_worth_repeating(ended.result())};
   }
   auto code = status_code(ended.head.status);
   bool was_cut = ended.refused_bytes > ended.refusal.size();
   auto explanation = explanation_of(secrets.hidden_in(ended.refusal, was_cut));
   return {.code = code,
-          .why = code.message() + (explanation.empty() ? "" : ": " + explanation),
+          .reason = code.message() + (explanation.empty() ? "" : ": " + explanation),
           .again = is_worth_repeating(ended.head.status),
           .retry_after = retry_after(ended.head, std::chrono::system_clock::now())};
 }
 
-bool is_renewed(const request& what, const failed_attempt& refusal, request::time begun) {
+bool is_renewed(const request& request, const failed_attempt& refusal, request::time start) {
   bool is_refusal = refusal.code == status_code(400) || refusal.code == status_code(401) ||
                     refusal.code == status_code(403);
-  return is_refusal && what.renew && what.renew(refusal.why, begun);
+  return is_refusal && request.renew && request.renew(refusal.reason, start);
 }
 
 }  // namespace lade::io::http

@@ -1,4 +1,4 @@
-// What attempts fail of, in words, and whether another is worth it.
+// Failures of attempts: their texts, and whether to retry.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace lade::io::http {
 
 struct failed_attempt {
   std::error_code code;
-  std::string why;
+  std::string reason;
   bool again = false;  // whether another attempt may succeed
   std::optional<std::chrono::seconds> retry_after = {};
 };
@@ -25,21 +25,21 @@ std::string describe_request(std::string_view method, std::string_view url);
 // Why a body is refused that is longer than max_bytes.
 std::string longer_than(std::uint64_t most);
 
-// What a finished transfer that is no success comes to.
+// The failure of a transfer that is over and did not succeed.
 failed_attempt failure_of(const transfer& ended);
 
-// Whether a request is signed otherwise in another attempt, which may be accepted.
-bool is_renewed(const request& what, const failed_attempt& refusal, request::time begun);
+// Whether another attempt would have a new signature or new credentials.
+bool is_renewed(const request& request, const failed_attempt& refusal, request::time start);
 
 failed_attempt changed_object();
 
-// Why a response with a body is not of the entity that has this strong tag and so many bytes, if it
-// is not: servers may ignore If-Match. An empty tag and no length may be any entity's.
+// The failure of a response whose entity tag is not `etag`, or whose object does not have `bytes`
+// bytes: servers may ignore If-Match. Empty if both match. An empty tag, and no length, match any.
 std::optional<failed_attempt> refusal_of_entity(const response_head& head, std::string_view etag,
                                                 std::optional<std::uint64_t> bytes = {});
 
-// The pause that a server asks for: in seconds, or until a date, counted from the header Date, or
-// from `now` where there is none (RFC 9110, section 10.2.3). Nothing if it is neither.
+// The header Retry-After: seconds, or a date counted from the header Date, or from `now` without
+// one (RFC 9110, section 10.2.3). Empty if it is neither.
 std::optional<std::chrono::seconds> retry_after(const response_head& head,
                                                 std::chrono::system_clock::time_point now) noexcept;
 

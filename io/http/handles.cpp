@@ -35,16 +35,16 @@ static void require_there(const char* doing, const char* option, const std::stri
   raise(errno, fmt::format("{}: {} is {}", doing, option, path));
 }
 
-client_settings::client_settings(const client_options& given)
-    : options(given),
-      ca_file(given.ca_file),
-      ca_directory(given.ca_directory),
-      certificate(given.certificate),
-      private_key(given.private_key),
-      proxy(given.proxy),
-      no_proxy(given.no_proxy),
-      netrc_file(given.netrc_file),
-      user_agent(given.user_agent),
+client_settings::client_settings(const client_options& requested)
+    : options(requested),
+      ca_file(requested.ca_file),
+      ca_directory(requested.ca_directory),
+      certificate(requested.certificate),
+      private_key(requested.private_key),
+      proxy(requested.proxy),
+      no_proxy(requested.no_proxy),
+      netrc_file(requested.netrc_file),
+      user_agent(requested.user_agent),
       through(proxy, no_proxy) {
   for (auto* text :
        {&options.ca_file, &options.ca_directory, &options.certificate, &options.private_key,

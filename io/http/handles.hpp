@@ -1,4 +1,4 @@
-// libcurl's easy handles with the options of a client, used again.
+// A pool of libcurl's easy handles with the options of a client.
 
 #pragma once
 
@@ -15,10 +15,10 @@
 
 namespace lade::io::http {
 
-// What client_options say, kept.
+// Owned copies of the texts in client_options.
 struct client_settings {
   // Throws error(invalid_argument) that names the option that cannot work.
-  explicit client_settings(const client_options& given);
+  explicit client_settings(const client_options& options);
 
   client_options options;
   std::string ca_file, ca_directory, certificate, private_key, proxy, no_proxy, netrc_file,

@@ -24,18 +24,18 @@ static curl_list with_line(curl_list list, const std::string& line) {
   return curl_list(longer);
 }
 
-static void set_method(transfer& hop, const request& what) {
+static void set_method(transfer& hop, const request& request) {
   auto* easy = hop.handle();
-  if (what.method() == "GET") {
+  if (request.method() == "GET") {
     curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
-  } else if (what.method() == "HEAD") {
+  } else if (request.method() == "HEAD") {
     curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-  } else if (what.method() == "DELETE") {
+  } else if (request.method() == "DELETE") {
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "DELETE");
   } else {
-    hop.outgoing = what.body;
-    auto bytes = static_cast<curl_off_t>(what.body.size());
-    bool is_put = what.method() == "PUT";
+    hop.outgoing = request.body;
+    auto bytes = static_cast<curl_off_t>(request.body.size());
+    bool is_put = request.method() == "PUT";
     curl_easy_setopt(easy, is_put ? CURLOPT_UPLOAD : CURLOPT_POST, 1L);
     curl_easy_setopt(easy, is_put ? CURLOPT_INFILESIZE_LARGE : CURLOPT_POSTFIELDSIZE_LARGE, bytes);
   }
@@ -49,28 +49,28 @@ static void require_one_line(const std::string& name, const std::string& value) 
               "a line break or a zero byte in it, or no name");
 }
 
-static task<> add_own_headers(client::state& client, const request& what, const route& way,
+static task<> add_own_headers(client::state& client, const request& request, const route& way,
                               header_list& headers) {
-  headers.insert(headers.end(), what.headers.begin(), what.headers.end());
+  headers.insert(headers.end(), request.headers.begin(), request.headers.end());
   if (auto* token = client.token_for(way.at)) {
     auto bearer = co_await (*token)(way.token_was_refused);
     if (bearer.empty())
       throw error(errc::invalid_argument, "authorize " + way.at.authority(), "the token is empty");
     headers.emplace_back("Authorization", "Bearer " + bearer);
   }
-  if (what.sign) co_await what.sign(what, headers);
+  if (request.sign) co_await request.sign(request, headers);
 }
 
-task<header_list> make_headers(client::state& client, const request& what, const route& way,
+task<header_list> make_headers(client::state& client, const request& request, const route& way,
                                std::string if_match) {
   header_list headers;
   if (!if_match.empty()) headers.emplace_back("If-Match", std::move(if_match));
-  if (way.is_own) co_await add_own_headers(client, what, way, headers);
-  if (what.method() == "PUT" || what.method() == "POST") headers.emplace_back("Expect", "");
+  if (way.is_own) co_await add_own_headers(client, request, way, headers);
+  if (request.method() == "PUT" || request.method() == "POST") headers.emplace_back("Expect", "");
   co_return headers;
 }
 
-void set_up(transfer& hop, const request& what, const route& way, const byte_range& range,
+void set_up(transfer& hop, const request& request, const route& way, const byte_range& range,
             const header_list& headers) {
   for (auto& [name, value] : headers) {
     require_one_line(name, value);
@@ -79,7 +79,7 @@ void set_up(transfer& hop, const request& what, const route& way, const byte_ran
   }
   auto* easy = hop.handle();
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, hop.headers.get());
-  set_method(hop, what);
+  set_method(hop, request);
   if (!range.is_all()) {
     curl_easy_setopt(easy, CURLOPT_RANGE, range_text(range).c_str());
     curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, nullptr);  // a part cannot be decompressed
@@ -99,7 +99,7 @@ void share_connection(client::state& client, transfer& hop, const origin& host) 
   curl_easy_setopt(hop.handle(), CURLOPT_PIPEWAIT, is_shared ? 1L : 0L);
 }
 
-void note_version(client::state& client, const transfer& ended, const origin& host) {
+void record_version(client::state& client, const transfer& ended, const origin& host) {
   constexpr std::size_t most = 4096;
   if (!client.settings.options.http2 || host.scheme != "https") return;
   long version = 0;
@@ -117,7 +117,7 @@ task<found_host> look_up(const client::state& client, const route& way) {
     found.addresses = co_await resolver::of_process().resolve(way.at.host);
   } catch (const error& thrown) {
     if (thrown.code() == errc::stopped) throw;
-    found.failure = failed_attempt{.code = thrown.code(), .why = thrown.what(), .again = true};
+    found.failure = failed_attempt{.code = thrown.code(), .reason = thrown.what(), .again = true};
   }
   co_return found;
 }
@@ -138,7 +138,7 @@ static bool is_redirect(const response_head& head) noexcept {
          !head.value("location").empty();
 }
 
-// What is no whole URL may have secrets anywhere.
+// Text that is not a whole URL may have secrets anywhere.
 static std::string shown_location(const std::string& location) {
   constexpr std::size_t most = 200;
   if (scheme_of(location).empty()) return "a place";
@@ -146,45 +146,45 @@ static std::string shown_location(const std::string& location) {
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
-// Where a redirect leads to, if that is allowed. Otherwise sets `why` it is not.
+// The target of a redirect. Empty if it is not allowed; then sets `reason`.
 static std::optional<std::string> next_url(const client::state& client, const route& way,
-                                           const std::string& location, std::string& why) {
+                                           const std::string& location, std::string& reason) {
   auto next = redirected(way.url, location);
   auto most = client.settings.options.redirects;
   if (next.empty())
-    why = "redirected to " + shown_location(location) + ", which is no URL of http or https";
+    reason = "redirected to " + shown_location(location) + ", which is no URL of http or https";
   else if (way.redirects == most)
-    why = fmt::format("more than {} redirects", most);
+    reason = fmt::format("more than {} redirects", most);
   else if (way.at.scheme == "https" && origin(next).scheme != "https")
-    why = "redirected from https to " + without_secrets(next);
+    reason = "redirected from https to " + without_secrets(next);
   else
     return next;
   return std::nullopt;
 }
 
-bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
-              std::optional<failed_attempt>& refused) {
+bool follows_redirect(const client::state& client, const request& request, const transfer& ended,
+                      route& way, std::optional<failed_attempt>& refused) {
   if (!ended.succeeded()) return false;
-  bool is_read = what.method() == "GET" || what.method() == "HEAD";
+  bool is_read = request.method() == "GET" || request.method() == "HEAD";
   if (!is_redirect(ended.head) || !is_read) {
     bool is_unauthorized = ended.head.status == 401 && way.is_own && client.token_for(way.at);
     return is_unauthorized && !std::exchange(way.token_was_refused, true);
   }
-  std::string why;
-  auto next = next_url(client, way, std::string(ended.head.value("location")), why);
+  std::string reason;
+  auto next = next_url(client, way, std::string(ended.head.value("location")), reason);
   if (!next) {
-    refused = failed_attempt{.code = status_code(ended.head.status), .why = std::move(why)};
+    refused = failed_attempt{.code = status_code(ended.head.status), .reason = std::move(reason)};
     return false;
   }
   way.url = *std::move(next);
   way.at = origin(way.url);
-  way.is_own = way.at == origin(what.url());
+  way.is_own = way.at == origin(request.url());
   ++way.redirects;
   return true;
 }
 
 void name_hop(const route& way, failed_attempt& failure) {
-  if (way.redirects > 0) failure.why += ", redirected to " + without_secrets(way.url);
+  if (way.redirects > 0) failure.reason += ", redirected to " + without_secrets(way.url);
 }
 
 }  // namespace lade::io::http

@@ -1,4 +1,4 @@
-// The way of a request through redirects: one transfer for each hop.
+// A request's route through redirects: one transfer per hop.
 
 #pragma once
 
@@ -13,53 +13,53 @@
 
 namespace lade::io::http {
 
-// Where a request goes next.
+// The next hop of a request.
 struct route {
-  explicit route(const request& what) : url(what.url()), at(url) {}
+  explicit route(const request& request) : url(request.url()), at(url) {}
 
   std::string url;
   origin at;
-  bool is_own = true;  // `at` is the request's own origin, which may see what only that may see
+  bool is_own = true;  // `at` is the request's own origin, which may get its credentials
   unsigned redirects = 0;
   bool token_was_refused = false;
 };
 
-// The headers of a request to where the way has led, with tokens and signatures. Before permits are
-// acquired: a function of the program may send requests itself.
-task<header_list> make_headers(client::state& client, const request& what, const route& way,
+// The headers of a hop, with tokens and signatures. Must be called before permits are acquired: a
+// token function may itself send requests.
+task<header_list> make_headers(client::state& client, const request& request, const route& way,
                                std::string if_match);
 
 // Sets a transfer up for a hop, with its headers.
-void set_up(transfer& hop, const request& what, const route& way, const byte_range& range,
+void set_up(transfer& hop, const request& request, const route& way, const byte_range& range,
             const header_list& headers);
 
-// Requests to a host that has answered over HTTP/2 wait for a connection that is being made, and
-// share it. Those to others would wait for an answer over the first one, for nothing.
+// Lets a request to a host known to speak HTTP/2 wait for a connection in progress and share it.
+// To any other host, it opens its own: waiting for the first response would gain nothing.
 void share_connection(client::state& client, transfer& hop, const origin& host);
 
-// Notes whether that host has answered over HTTP/2.
-void note_version(client::state& client, const transfer& ended, const origin& host);
+// Records whether the host has answered over HTTP/2.
+void record_version(client::state& client, const transfer& ended, const origin& host);
 
-// The addresses of a host, or why it has none. Neither, if nobody but a proxy looks them up.
+// The addresses of a host, or why the lookup failed. Neither, if a proxy looks it up.
 struct found_host {
   std::string addresses;
   std::optional<failed_attempt> failure;
 };
 
-// Looks up the host of a hop: before the hop has a permit, so that a name server that is silent
-// holds up no other host.
+// Looks up the host of a hop. Must be called before a permit is acquired: a silent name server must
+// not delay requests to other hosts.
 task<found_host> look_up(const client::state& client, const route& way);
 
-// Has a hop use them.
+// Makes a hop use these addresses.
 void set_addresses(const client::state& client, transfer& hop, const route& way,
                    const std::string& addresses);
 
-// Whether a transfer that is over leads to another hop, to where `way` says then. Sets `refused` if
-// it would, but may not.
-bool leads_on(const client::state& client, const request& what, const transfer& ended, route& way,
-              std::optional<failed_attempt>& refused);
+// Whether a transfer that is over leads to another hop; then updates `way`. Sets `refused` if the
+// redirect is not allowed.
+bool follows_redirect(const client::state& client, const request& request, const transfer& ended,
+                      route& way, std::optional<failed_attempt>& refused);
 
-// Says where a failure was, if that is not where the request went at first.
+// Adds the URL of the hop to the failure, unless it is the URL of the request.
 void name_hop(const route& way, failed_attempt& failure);
 
 }  // namespace lade::io::http

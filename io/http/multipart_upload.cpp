@@ -50,8 +50,8 @@ static bool is_passing(std::string_view code) noexcept {
 // made none. It is the MD5 of the parts' MD5s, and their number.
 static task<std::string> tag_of_completed(multipart_upload& upload) {
   auto expected = multipart_tag(upload.tags);
-  auto what = co_await make_s3_request(upload.store, "HEAD", upload.url);
-  auto found = co_await upload.store->requests.send(std::move(what));
+  auto request = co_await make_s3_request(upload.store, "HEAD", upload.url);
+  auto found = co_await upload.store->requests.send(std::move(request));
   auto tag = without_quotes(std::string(found.etag()));
   co_return !expected.empty() && tag == expected ? tag : std::string();
 }
@@ -59,14 +59,14 @@ static task<std::string> tag_of_completed(multipart_upload& upload) {
 // One request for the end of an upload. Returns the object's entity tag, or nothing if it should be
 // sent again.
 static task<std::optional<std::string>> try_to_complete(multipart_upload& upload, buffer list) {
-  auto what = co_await make_s3_request(upload.store, "POST", upload.url, upload.query(), list);
-  what.max_bytes = most_answer_bytes;
-  what.headers.emplace_back("Content-Type", "application/xml");
+  auto request = co_await make_s3_request(upload.store, "POST", upload.url, upload.query(), list);
+  request.max_bytes = most_answer_bytes;
+  request.headers.emplace_back("Content-Type", "application/xml");
   bool is_unknown = false;
   std::exception_ptr failure;
   std::string body;
   try {
-    auto answer = co_await upload.store->requests.send(std::move(what));
+    auto answer = co_await upload.store->requests.send(std::move(request));
     body = answer.body().text();
   } catch (const error& thrown) {
     is_unknown = thrown.code() == status_code(404);
@@ -82,7 +82,7 @@ static task<std::optional<std::string>> try_to_complete(multipart_upload& upload
   if (made) co_return without_quotes(made->value("ETag"));
   auto code = xml.value("Code");
   if (is_passing(code)) co_return std::nullopt;
-  if (code.empty()) xml.refuse("the server does not say that it is complete");
+  if (code.empty()) xml.refuse("the server does not confirm that it is complete");
   xml.refuse(printable(code + ", " + xml.value("Message")));
 }
 
@@ -102,10 +102,10 @@ task<std::string> complete_upload(multipart_upload& upload) {
 
 // Whether a server that has ended an upload still has parts of it. Who may not ask is told no.
 static task<bool> has_parts(multipart_upload& upload) {
-  auto what = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
-  what.max_bytes = most_answer_bytes;
+  auto request = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
+  request.max_bytes = most_answer_bytes;
   try {
-    auto answer = co_await upload.store->requests.send(std::move(what));
+    auto answer = co_await upload.store->requests.send(std::move(request));
     const xml_text xml(answer.body().text(), upload.doing);
     co_return xml.require("ListPartsResult").find("Part").has_value();
   } catch (const error& failure) {
@@ -118,8 +118,8 @@ static task<bool> has_parts(multipart_upload& upload) {
 // ended once more (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
 static task<> remove_parts(multipart_upload& upload) {
   for (auto pause = std::chrono::milliseconds(50);; pause *= 2) {
-    auto what = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
-    co_await upload.store->requests.send(std::move(what));
+    auto request = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());
+    co_await upload.store->requests.send(std::move(request));
     bool is_left = co_await has_parts(upload);
     if (!is_left) co_return;
     co_await sleep(pause);

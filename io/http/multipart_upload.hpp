@@ -1,5 +1,5 @@
-// Uploads to S3 in parts
-// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html), and how they end.
+// Multipart uploads to S3
+// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html).
 
 #pragma once
 
@@ -21,14 +21,14 @@
 
 namespace lade::io::http {
 
-// An upload that a server knows by its id.
+// An upload in progress, which the server knows by its id.
 struct multipart_upload {
   multipart_upload(std::shared_ptr<const s3_store::state> in, std::string named)
       : store(std::move(in)), url(std::move(named)), doing("upload " + without_secrets(url)) {}
 
   std::string query() const { return "uploadId=" + percent_encoded(id, false); }
 
-  static constexpr auto patience = std::chrono::seconds(10);  // with what it leaves behind
+  static constexpr auto patience = std::chrono::seconds(10);  // for parts in flight at an abort
 
   const std::shared_ptr<const s3_store::state> store;
   const std::string url;
@@ -36,10 +36,10 @@ struct multipart_upload {
   std::string id;
   std::uint64_t bytes = 0;
 
-  // The first failure, of a part or of the content, is that of the upload.
-  void fail(std::exception_ptr why) {
+  // Records a failure of a part or of the content. The first one is that of the upload.
+  void fail(std::exception_ptr first_failure) {
     std::lock_guard lock(mutex);
-    if (!failure) failure = std::move(why);
+    if (!failure) failure = std::move(first_failure);
     failing.set();
   }
   bool is_failing() {
@@ -50,14 +50,14 @@ struct multipart_upload {
   std::mutex mutex;
   std::vector<std::string> tags;  // of the parts; guarded by mutex while they are sent
   std::exception_ptr failure;     // guarded by mutex
-  event failing;                  // once there is a failure
+  event failing;                  // set with the first failure
 };
 
-// Makes an object of the parts. Returns its entity tag.
+// Completes the upload: joins the parts to an object. Returns its entity tag.
 task<std::string> complete_upload(multipart_upload& upload);
 
-// Removes the parts, also where the upload itself is stopped. Returns why that failed; empty if it
-// did not.
+// Aborts the upload: removes its parts, even if the caller is cancelled. Returns the reason if that
+// fails, else an empty text.
 task<std::string> abort_upload(multipart_upload& upload);
 
 }  // namespace lade::io::http

@@ -112,24 +112,24 @@ bool origin::is_address() const noexcept {
          std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
-[[noreturn]] static void refuse_host(const std::string& given, std::string_view why) {
-  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(given)), why);
+[[noreturn]] static void refuse_host(const std::string& host, std::string_view reason) {
+  throw error(errc::invalid_argument, "authorize " + printable(without_secrets(host)), reason);
 }
 
-std::string known_host(const std::string& given) {
-  if (given.find("://") != std::string::npos)
-    refuse_host(given, "a host or host:port is needed, without a scheme");
-  bool is_more = given.find_first_of("/\\?#@% \t\r\n") != std::string::npos;
-  if (given.empty() || is_more || given.ends_with(':'))
-    refuse_host(given, "a host or host:port is needed");
-  auto bracket = given.rfind(']');
-  bool has_port = given.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
+std::string known_host(const std::string& host) {
+  if (host.find("://") != std::string::npos)
+    refuse_host(host, "a host or host:port is needed, without a scheme");
+  bool is_more = host.find_first_of("/\\?#@% \t\r\n") != std::string::npos;
+  if (host.empty() || is_more || host.ends_with(':'))
+    refuse_host(host, "a host or host:port is needed");
+  auto bracket = host.rfind(']');
+  bool has_port = host.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
   std::string known;
   try {
-    const origin of("http://" + given);
-    known = has_port ? of.authority() : of.host;
+    const origin parsed("http://" + host);
+    known = has_port ? parsed.authority() : parsed.host;
   } catch (const error&) {}
-  if (known.empty()) refuse_host(given, "it is no host or host:port");
+  if (known.empty()) refuse_host(host, "it is no host or host:port");
   return known;
 }
 

@@ -24,7 +24,7 @@ struct origin {
 
 // "host", or "host:port" where a port is given, as origins have them: what a program names a host
 // by. Throws error(invalid_argument) for what is neither.
-std::string known_host(const std::string& given);
+std::string known_host(const std::string& host);
 
 // Throws error(invalid_argument) for a URL with a zero byte, of which libcurl would take what
 // stands before it.

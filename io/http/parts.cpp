@@ -16,28 +16,28 @@ static std::string stored_tag(std::string_view etag) {
   return is_strong(etag) ? std::string(etag.substr(1, etag.size() - 2)) : std::string();
 }
 
-// Where a response is of another entity than the one that was asked for.
+// Throws: the response is of another version than the one requested.
 [[noreturn]] static void refuse_change(const std::string& name) {
   throw error(errc::changed, "read " + name, "the object has changed");
 }
 
-static object_part part_of(const response& got, const request& what) {
-  auto name = without_secrets(what.url());
-  if (!what.if_match.empty() && got.etag() != what.if_match) refuse_change(name);
+static object_part part_of(const response& got, const request& request) {
+  auto name = without_secrets(request.url());
+  if (!request.if_match.empty() && got.etag() != request.if_match) refuse_change(name);
   if (got.status() == 206 && !got.header("content-encoding").empty())
     throw error(errc::unsupported, "read " + name, "a part of a compressed response");
   auto whole = got.status() == 206 ? got.object_bytes() : got.body().size();
   if (!whole)
-    throw error(errc::unsupported, "read " + name, "the server does not say how long it is");
+    throw error(errc::unsupported, "read " + name, "the server does not state its length");
   return {got.body(), *whole, stored_tag(got.etag())};
 }
 
-static task<object_part> get_by_range(std::shared_ptr<client::state> from, const request& what) {
-  auto got = co_await send_named(std::move(from), what);
-  co_return part_of(*got.answer, what);
+static task<object_part> get_by_range(std::shared_ptr<client::state> from, const request& request) {
+  auto got = co_await send_named(std::move(from), request);
+  co_return part_of(*got.answer, request);
 }
 
-// An object that is no longer than the part, or comes as a whole only.
+// Gets an object that is no longer than the part, or whose server ignores ranges.
 static task<std::optional<object_part>> get_small(std::shared_ptr<client::state> from,
                                                   const request& part) {
   auto whole = part;
@@ -48,74 +48,76 @@ static task<std::optional<object_part>> get_small(std::shared_ptr<client::state>
   co_return small;
 }
 
-// The beginning of an object that is expected to be longer than the part; nothing if it is not, or
-// its server sends no parts.
+// Gets the first part of an object that is probably longer. Empty if it is not, or if its server
+// ignores ranges.
 static task<std::optional<object_part>> get_beginning(std::shared_ptr<client::state> from,
-                                                      const request& what) {
+                                                      const request& request) {
   bool verifies = from->settings.options.verify_checksums;
   std::optional<object_part> beginning;
   try {
-    beginning = co_await get_by_range(std::move(from), what);
+    beginning = co_await get_by_range(std::move(from), request);
   } catch (const error& failure) {
-    // An empty object may have no range at all.
+    // An empty object has no satisfiable range.
     if (failure.code() != errc::invalid_data && failure.code() != status_code(416)) throw;
   }
   if (beginning && beginning->is_whole() && verifies) beginning.reset();
   co_return beginning;
 }
 
-// A few bytes, which those ask for who want to know an object's entity tag: for them, no response
-// is begun that may be of any length.
-static bool is_glance(const request& what) noexcept { return what.range.bytes <= 4096; }
+// Whether a request is for a few bytes, as one that only needs the entity tag. It must not receive
+// a response of any length.
+static bool is_glance(const request& request) noexcept { return request.range.bytes <= 4096; }
 
-static task<object_part> get_first_part(std::shared_ptr<client::state> from, const request& what) {
+static task<object_part> get_first_part(std::shared_ptr<client::state> from,
+                                        const request& request) {
   std::optional<object_part> got;
-  if (from->objects_are_long || is_glance(what)) got = co_await get_beginning(from, what);
+  if (from->objects_are_long || is_glance(request)) got = co_await get_beginning(from, request);
   if (got) co_return *std::move(got);
-  got = co_await get_small(from, what);
+  got = co_await get_small(from, request);
   from->objects_are_long = !got;
   if (got) co_return *std::move(got);
-  co_return co_await get_by_range(std::move(from), what);
+  co_return co_await get_by_range(std::move(from), request);
 }
 
-// What is behind the end of an object is refused with 416, of which many servers do not say how
-// long the object is. Nothing if that is not the reason.
-static task<std::optional<object_part>> get_nothing_behind(std::shared_ptr<client::state> from,
-                                                           const request& what) {
-  auto first = what;
+// Handles a range after the end of an object: a server refuses it with 416, often without the
+// object's length. Empty if that was not the reason.
+static task<std::optional<object_part>> get_past_end(std::shared_ptr<client::state> from,
+                                                     const request& request) {
+  auto first = request;
   first.range = {0, 1};
   auto found = co_await get_first_part(std::move(from), first);
   std::optional<object_part> nothing;
-  if (found.object_bytes() <= what.range.offset)
+  if (found.object_bytes() <= request.range.offset)
     nothing.emplace(buffer(), found.object_bytes(), found.etag());
   co_return nothing;
 }
 
-static task<object_part> get_later_part(std::shared_ptr<client::state> from, const request& what) {
+static task<object_part> get_later_part(std::shared_ptr<client::state> from,
+                                        const request& request) {
   std::exception_ptr refusal;
   try {
-    co_return co_await get_by_range(from, what);
+    co_return co_await get_by_range(from, request);
   } catch (const error& failure) {
     if (failure.code() != status_code(416)) throw;
     refusal = std::current_exception();
   }
-  auto nothing = co_await get_nothing_behind(std::move(from), what);
+  auto nothing = co_await get_past_end(std::move(from), request);
   if (!nothing) std::rethrow_exception(refusal);
   co_return *std::move(nothing);
 }
 
-static task<object_part> get_owned_part(std::shared_ptr<client::state> from, request what) {
-  require_get("get a part of", what);
+static task<object_part> get_owned_part(std::shared_ptr<client::state> from, request request) {
+  require_get("get a part of", request);
   try {
-    bool is_first = what.range.offset == 0;
-    auto part = is_first ? get_first_part(from, what) : get_later_part(from, what);
+    bool is_first = request.range.offset == 0;
+    auto part = is_first ? get_first_part(from, request) : get_later_part(from, request);
     auto in_time = within_deadline(*from, std::chrono::steady_clock::now(), std::move(part),
-                                   what.method(), what.url());
+                                   request.method(), request.url());
     co_return co_await std::move(in_time);
   } catch (const error& failure) {
     if (failure.code() != status_code(412)) throw;
   }
-  refuse_change(without_secrets(what.url()));
+  refuse_change(without_secrets(request.url()));
 }
 
 task<object_part> client::get_part(request what) const {

@@ -49,9 +49,9 @@ class profile_parser {
     return value;
   }
 
-  [[noreturn]] void refuse(std::string_view why) const {
+  [[noreturn]] void refuse(std::string_view reason) const {
     throw error(errc::invalid_data, "read " + std::string(name_),
-                fmt::format("line {}: {}", line_, why));
+                fmt::format("line {}: {}", line_, reason));
   }
 
   std::pair<std::string, std::string_view> split(std::string_view text) const {
@@ -125,11 +125,11 @@ static bool add_section(profile_section& to, const profile_sections& from, std::
   return true;
 }
 
-task<s3_profile> s3_profile::load(std::string wanted) {
-  if (wanted.empty()) wanted = first_set({"AWS_PROFILE"});
-  bool is_named = !wanted.empty();
+task<s3_profile> s3_profile::load(std::string name) {
+  if (name.empty()) name = first_set({"AWS_PROFILE"});
+  bool is_named = !name.empty();
   s3_profile profile;
-  profile.name_ = is_named ? wanted : "default";
+  profile.name_ = is_named ? name : "default";
   auto keys_path = path_of_profiles("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials");
   auto config_path = path_of_profiles("AWS_CONFIG_FILE", "/.aws/config");
   auto keys = co_await load_profile_file(keys_path);

@@ -24,9 +24,10 @@ profile_sections parse_profile_file(std::string_view text, std::string_view name
 // A profile, and where it was looked for.
 class s3_profile {
  public:
-  // `wanted`: empty for AWS_PROFILE, or "default". Throws error if a file cannot be read, and
-  // error(invalid_argument) if a profile that the program or AWS_PROFILE names is in neither file.
-  static task<s3_profile> load(std::string wanted);
+  // `name`: empty for the profile of AWS_PROFILE, or else "default". Throws error if a file cannot
+  // be read, and error(invalid_argument) if neither file has a profile that is named by the program
+  // or by AWS_PROFILE.
+  static task<s3_profile> load(std::string name);
 
   const std::string& name() const noexcept { return name_; }
   bool exists() const noexcept { return exists_; }

@@ -55,18 +55,18 @@ static bool take_prefix(std::string_view& text, std::string_view prefix) noexcep
 
 // "bytes 0-499/1234", or "bytes 0-499/*" (RFC 9110, section 14.4).
 std::optional<std::uint64_t> part_bytes(const response_head& head,
-                                        const byte_range& asked) noexcept {
+                                        const byte_range& requested) noexcept {
   auto text = head.value("content-range");
   if (head.status != 206 || !take_prefix(text, "bytes ")) return std::nullopt;
   auto first = take_number(text);
   auto last = take_prefix(text, "-") ? take_number(text) : std::nullopt;
-  if (!first || !last || !take_prefix(text, "/") || *last < *first || first != asked.offset)
+  if (!first || !last || !take_prefix(text, "/") || *last < *first || first != requested.offset)
     return std::nullopt;
   auto bytes = *last - *first + 1;
-  if (bytes == asked.bytes) return bytes;
+  if (bytes == requested.bytes) return bytes;
   auto total = take_number(text);
-  bool is_rest = total ? *last + 1 == *total : asked.bytes == byte_range::to_end;
-  return is_rest && bytes < asked.bytes ? std::optional(bytes) : std::nullopt;
+  bool is_rest = total ? *last + 1 == *total : requested.bytes == byte_range::to_end;
+  return is_rest && bytes < requested.bytes ? std::optional(bytes) : std::nullopt;
 }
 
 bool is_of_no_bytes(const response_head& head) noexcept {

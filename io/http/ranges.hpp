@@ -21,7 +21,7 @@ byte_range rest_of(const byte_range& range, std::size_t filled) noexcept;
 // How long the part is that a response says to be, if that is the one that was asked for: it begins
 // where it should, and ends there or with the object. Nothing for another part, or none.
 std::optional<std::uint64_t> part_bytes(const response_head& head,
-                                        const byte_range& asked) noexcept;
+                                        const byte_range& requested) noexcept;
 
 // Whether a response to a request for the bytes from `offset` on says that the object ends there.
 bool ends_at(const response_head& head, std::uint64_t offset) noexcept;

@@ -43,32 +43,32 @@ resolver& resolver::of_process() {
   return *only;
 }
 
-// The answer for a host: one that is kept, or one that a thread is still looking up.
-std::shared_ptr<resolver::answer> resolver::ask(const std::string& host) {
+// The kept answer of a host, or the pending one of a lookup in progress.
+std::shared_ptr<resolver::answer> resolver::query(const std::string& host) {
   std::lock_guard lock(mutex_);
   auto found = answers_.find(host);
   auto last = found == answers_.end() ? nullptr : found->second;
   auto now = clock::now();
-  if (last && (now < last->fresh_until || last->is_asked_again)) return last;
+  if (last && (now < last->fresh_until || last->is_refreshing)) return last;
   bool is_kept = last && now < last->kept_until;
-  auto asked = std::make_shared<answer>();
+  auto pending = std::make_shared<answer>();
   try {
-    look_up_apart(host, asked);
+    look_up_on_thread(host, pending);
   } catch (const error&) {
     if (is_kept) return last;
     throw;
   }
   if (is_kept) {
-    last->is_asked_again = true;
+    last->is_refreshing = true;
     return last;
   }
   forget_old_answers();
-  answers_[host] = asked;
-  return asked;
+  answers_[host] = pending;
+  return pending;
 }
 
 // With the mutex held, as what follows.
-void resolver::look_up_apart(const std::string& host, const std::shared_ptr<answer>& into) {
+void resolver::look_up_on_thread(const std::string& host, const std::shared_ptr<answer>& into) {
   if (threads_ == most_threads)
     throw error(errc::limit_exceeded, "resolve " + host,
                 fmt::format("no answer yet for {} other hosts", threads_));
@@ -80,7 +80,7 @@ void resolver::look_up_apart(const std::string& host, const std::shared_ptr<answ
   ++threads_;
 }
 
-// Failures are not kept: of the host's last answer nothing changes, but when it is asked for again.
+// A failure is not kept. It changes only when the host is looked up again.
 void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made) noexcept {
   auto now = clock::now();
   made->fresh_until = made->failure == 0 ? now + lifetimes_.fresh : clock::time_point();
@@ -91,11 +91,11 @@ void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made
     found->second = made;
   } else {
     found->second->fresh_until = now + lifetimes_.fresh;
-    found->second->is_asked_again = false;
+    found->second->is_refreshing = false;
   }
 }
 
-// A crawl of many hosts keeps no more answers than these.
+// Bounds the number of answers, for a crawl of many hosts.
 void resolver::forget_old_answers() {
   constexpr std::size_t many = 4096;
   if (answers_.size() < many) return;
@@ -103,7 +103,7 @@ void resolver::forget_old_answers() {
                 [now = clock::now()](auto& kept) { return kept.second->fresh_until < now; });
 }
 
-// On a thread of its own.
+// Runs on a dedicated thread.
 void resolver::look_up(const std::string& host, const std::shared_ptr<answer>& into) noexcept {
   addrinfo* found = nullptr;
   int failure = look_up_host(host.c_str(), &found);
@@ -120,15 +120,15 @@ void resolver::look_up(const std::string& host, const std::shared_ptr<answer>& i
     --threads_;
     keep(host, into);
   }
-  into->known.set();
+  into->resolved.set();
 }
 
 task<std::string> resolver::resolve(std::string host) {
-  auto asked = ask(host);
-  co_await asked->known;
-  if (asked->failure == 0) co_return asked->addresses;
+  auto pending = query(host);
+  co_await pending->resolved;
+  if (pending->failure == 0) co_return pending->addresses;
   throw error(std::error_code(CURLE_COULDNT_RESOLVE_HOST, curl_category()), "resolve " + host,
-              gai_strerror(asked->failure));
+              gai_strerror(pending->failure));
 }
 
 }  // namespace lade::io::http

@@ -15,9 +15,9 @@
 
 namespace lade::io::http {
 
-// Stores that keep a checksum of the whole object say it to those who ask.
-static void ask_for_checksum(request& what) {
-  what.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
+// Asks for the checksum of the whole object, which stores that keep one state on request only.
+static void request_checksum(request& request) {
+  request.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
 }
 
 s3_store::s3_store(const s3_options& options, client requests, s3_credentials_function credentials)
@@ -26,17 +26,17 @@ s3_store::s3_store(const s3_options& options, client requests, s3_credentials_fu
 // An object with its body, or a part of it.
 static task<response> get_s3_object(std::shared_ptr<const s3_store::state> store, std::string url,
                                     byte_range range) {
-  auto what = co_await make_s3_request(store, "GET", std::move(url));
-  what.range = range;
-  if (range.is_all()) ask_for_checksum(what);
-  co_return co_await store->requests.send(std::move(what));
+  auto request = co_await make_s3_request(store, "GET", std::move(url));
+  request.range = range;
+  if (range.is_all()) request_checksum(request);
+  co_return co_await store->requests.send(std::move(request));
 }
 
 static task<response> request_s3_object(std::shared_ptr<const s3_store::state> store,
                                         std::string_view method, std::string url,
                                         buffer content = {}) {
-  auto what = co_await make_s3_request(store, method, std::move(url), {}, std::move(content));
-  co_return co_await store->requests.send(std::move(what));
+  auto request = co_await make_s3_request(store, method, std::move(url), {}, std::move(content));
+  co_return co_await store->requests.send(std::move(request));
 }
 
 task<response> s3_store::get(std::string url, byte_range range) const {
@@ -62,11 +62,11 @@ static task<buffer> read_s3_object(std::shared_ptr<const s3_store::state> store,
 
 static task<object_part> read_s3_part(std::shared_ptr<const s3_store::state> store, std::string url,
                                       byte_range part, std::string etag) {
-  auto what = co_await make_s3_request(store, "GET", std::move(url));
-  if (part.offset == 0) ask_for_checksum(what);
-  what.range = part;
-  what.if_match = with_quotes(etag);
-  co_return co_await store->requests.get_part(std::move(what));
+  auto request = co_await make_s3_request(store, "GET", std::move(url));
+  if (part.offset == 0) request_checksum(request);
+  request.range = part;
+  request.if_match = with_quotes(etag);
+  co_return co_await store->requests.get_part(std::move(request));
 }
 
 task<buffer> s3_store::read(std::string url) const {
@@ -80,9 +80,9 @@ task<object_part> s3_store::read_part(std::string url, std::uint64_t offset, std
 
 static task<std::shared_ptr<const byte_reader>> open_s3_object(
     std::shared_ptr<const s3_store::state> store, std::string url, bool may_be_absent) {
-  auto what = co_await make_s3_request(store, "GET", std::move(url));
+  auto request = co_await make_s3_request(store, "GET", std::move(url));
   try {
-    co_return co_await store->requests.open(std::move(what));
+    co_return co_await store->requests.open(std::move(request));
   } catch (const error& failure) {
     if (!may_be_absent || failure.code() != status_code(404)) throw;
   }
@@ -95,9 +95,9 @@ task<std::shared_ptr<const byte_reader>> s3_store::open(std::string url, bool ma
 
 static async_generator<buffer> stream_s3_object(std::shared_ptr<const s3_store::state> store,
                                                 std::string url, stream_options options) {
-  auto what = co_await make_s3_request(store, "GET", std::move(url));
-  if (options.offset == 0) ask_for_checksum(what);
-  auto chunks = store->requests.stream(std::move(what), options);
+  auto request = co_await make_s3_request(store, "GET", std::move(url));
+  if (options.offset == 0) request_checksum(request);
+  auto chunks = store->requests.stream(std::move(request), options);
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }
 
@@ -106,8 +106,8 @@ async_generator<buffer> s3_store::stream(std::string url, stream_options options
 }
 
 static task<std::string> endpoint_of(std::shared_ptr<const s3_store::state> store) {
-  auto where = co_await store->place();
-  co_return where->endpoint();
+  auto location = co_await store->location();
+  co_return location->endpoint();
 }
 
 task<std::string> s3_store::identity() const { return endpoint_of(state_); }
@@ -119,7 +119,7 @@ static std::string listing_query(const std::string& key_prefix, const std::strin
   return query;
 }
 
-// What store::list promises, and states of listings rely on.
+// Checks the guarantees of store::list, on which checkpoints of listings rely.
 static void require_listed(const std::string& key, const std::string& prefix,
                            const std::string& last_key, const std::string& doing) {
   if (!key.starts_with(prefix))
@@ -139,8 +139,8 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
   std::string last_key;
   std::set<std::string> pages;  // their tokens
   do {
-    auto what = co_await make_s3_listing_request(store, bucket, listing_query(name.key, next));
-    auto answer = co_await store->requests.send(std::move(what));
+    auto request = co_await make_s3_listing_request(store, bucket, listing_query(name.key, next));
+    auto answer = co_await store->requests.send(std::move(request));
     auto page = parse_listed_page(answer.body().text(), doing);
     for (auto& each : page.keys) {
       require_listed(each.key, name.key, last_key, doing);

@@ -30,7 +30,7 @@ std::optional<s3_credentials> s3_credentials_from_environment() {
 // The credentials of a source that must have some.
 static task<s3_credentials> require_credentials(task<credential_search> search) {
   auto result = co_await std::move(search);
-  if (!result.found()) throw error(errc::invalid_argument, "find credentials", result.why_not());
+  if (!result.found()) throw error(errc::invalid_argument, "find credentials", result.reason());
   co_return *result.found();
 }
 
@@ -67,7 +67,7 @@ static task<s3_credentials> find_default_credentials() {
   for (auto& [name, search] : sources) {
     auto result = co_await search();
     if (result.found()) co_return *result.found();
-    looked += fmt::format("{}{} ({})", looked.empty() ? "" : "; ", name, result.why_not());
+    looked += fmt::format("{}{} ({})", looked.empty() ? "" : "; ", name, result.reason());
   }
   throw error(errc::invalid_argument, "find credentials",
               "no credentials were found: looked in " + looked);

@@ -15,7 +15,7 @@ namespace lade::io::http {
 static std::string decoded_key(const xml_text& xml, std::string text) {
   std::ranges::replace(text, '+', ' ');
   auto decoded = percent_decoded(text);
-  if (!decoded) xml.refuse("a key that is not encoded as asked");
+  if (!decoded) xml.refuse("a key that is not encoded as requested");
   return *std::move(decoded);
 }
 
@@ -47,7 +47,7 @@ listed_page parse_listed_page(std::string_view xml, std::string doing) {
     listing.refuse("no word of whether it is all");
   if (is_truncated == "true") {
     page.next = listing.value("NextContinuationToken");
-    if (page.next.empty()) listing.refuse("more to come, and no token to ask for it by");
+    if (page.next.empty()) listing.refuse("it is truncated, and has no continuation token");
   }
   while (auto contents = listing.take("Contents"))
     page.keys.push_back(parse_listed_key(*contents, is_encoded));

@@ -24,13 +24,13 @@ struct s3_name {
   explicit s3_name(std::string_view url);
 };
 
-// Where a store is.
-class s3_place {
+// The endpoint and region of a store.
+class s3_location {
  public:
-  // `endpoint`: empty for Amazon's of the region.
-  s3_place(std::string region, std::string endpoint, std::optional<bool> path_style);
+  // `endpoint`: empty for Amazon's endpoint of the region.
+  s3_location(std::string region, std::string endpoint, std::optional<bool> path_style);
 
-  // The URL of an object by which requests are made, and signed.
+  // The HTTP URL of an object, for requests and signatures.
   std::string http_url(const s3_name& name, const std::string& query) const;
 
   const s3_signer& signer() const noexcept { return signer_; }
@@ -46,13 +46,13 @@ class s3_place {
 };
 
 struct s3_store::state {
-  state(const s3_options& given, client made, s3_credentials_function from);
+  state(const s3_options& options, client made, s3_credentials_function from);
 
-  // Where the store is. The profile is read for the first request, if it is needed for that.
-  task<std::shared_ptr<const s3_place>> place() const;
+  // The location of the store. The first call loads the profile if it needs it.
+  task<std::shared_ptr<const s3_location>> location() const;
 
-  std::string region;    // that the program or the environment says; empty if they do not
-  std::string endpoint;  // the same
+  std::string region;    // of the program or the environment; empty if neither states it
+  std::string endpoint;  // likewise
   std::optional<bool> path_style;
   bool is_anonymous;
   bool requester_pays;
@@ -60,12 +60,12 @@ struct s3_store::state {
   std::shared_ptr<credential_cache> credentials;
 
  private:
-  std::shared_ptr<const s3_place> known_place() const;
-  void set_place(std::string of_region, std::string at_endpoint) const;
+  std::shared_ptr<const s3_location> known_location() const;
+  void set_location(std::string of_region, std::string at_endpoint) const;
 
-  mutable semaphore loading_{1};  // of the profile
+  mutable semaphore loading_{1};  // held while the profile is loaded
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const s3_place> place_;  // guarded by mutex_; null: not known yet
+  mutable std::shared_ptr<const s3_location> location_;  // guarded by mutex_; null: not loaded yet
 };
 
 // Of an answer of the store itself. A page of a listing has at most 1000 keys of 1 KiB.

@@ -27,8 +27,8 @@ static constexpr std::uint64_t most_parts = 10'000;
 static std::size_t part_size(const s3_upload_options& options, const std::string& url) {
   constexpr std::uint64_t least = std::uint64_t{5} << 20;
   constexpr std::uint64_t most = std::uint64_t{5} << 30;
-  auto refuse = [&](errc code, const std::string& why) {
-    throw error(code, "upload " + without_secrets(url), why);
+  auto refuse = [&](errc code, const std::string& reason) {
+    throw error(code, "upload " + without_secrets(url), reason);
   };
   if (options.part_bytes < least || options.part_bytes > most)
     refuse(errc::invalid_argument, "part_bytes must be from 5 MiB to 5 GiB");
@@ -46,7 +46,7 @@ class part_source {
   part_source(async_generator<buffer> content, std::size_t part_bytes)
       : content_(std::move(content)), part_bytes_(part_bytes) {}
 
-  // Empty at the end. Copies only what comes in chunks that are smaller than a part.
+  // Empty at the end. Copies only chunks that are smaller than a part.
   task<buffer> next() {
     if (!first_.empty()) co_return std::exchange(first_, {});
     co_await refill();
@@ -94,13 +94,13 @@ class part_source {
   buffer first_;  // a part that was put back
 };
 
-// Sends the request that begins an upload. Where answers were lost, the server may have begun one
-// whose id nobody knows.
-static task<response> ask_for_upload(multipart_upload& upload) {
-  auto what = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
-  what.max_bytes = most_answer_bytes;
+// Starts an upload. If a response was lost, the server may have started another upload whose id is
+// unknown here.
+static task<response> request_upload_id(multipart_upload& upload) {
+  auto request = co_await make_s3_request(upload.store, "POST", upload.url, "uploads");
+  request.max_bytes = most_answer_bytes;
   try {
-    co_return co_await upload.store->requests.send(std::move(what));
+    co_return co_await upload.store->requests.send(std::move(request));
   } catch (const error& failure) {
     if (failure.code().category() != curl_category()) throw;
     throw error(failure.code(), failure.what(), "the server may keep an upload without parts");
@@ -108,26 +108,26 @@ static task<response> ask_for_upload(multipart_upload& upload) {
 }
 
 static task<> begin_upload(multipart_upload& upload) {
-  auto answer = co_await ask_for_upload(upload);
+  auto answer = co_await request_upload_id(upload);
   const xml_text xml(answer.body().text(), upload.doing);
   upload.id = xml.require("InitiateMultipartUploadResult").value("UploadId");
   if (upload.id.empty())
-    throw error(errc::invalid_data, upload.doing, "the server has given no UploadId");
+    throw error(errc::invalid_data, upload.doing, "the response has no UploadId");
 }
 
 static task<> send_part(multipart_upload& upload, std::size_t number, buffer part) {
   auto query = fmt::format("partNumber={}&{}", number, upload.query());
-  auto what =
+  auto request =
       co_await make_s3_request(upload.store, "PUT", upload.url, std::move(query), std::move(part));
-  auto answer = co_await upload.store->requests.send(std::move(what));
+  auto answer = co_await upload.store->requests.send(std::move(request));
   if (answer.etag().empty())
     throw error(errc::invalid_data, upload.doing,
-                "the server has given no entity tag of part " + std::to_string(number));
+                "the response has no entity tag of part " + std::to_string(number));
   std::lock_guard lock(upload.mutex);
   upload.tags[number - 1] = answer.etag();
 }
 
-// A part that fails stops the content.
+// A part that fails cancels the reading of the content.
 static task<> send_part_in_slot(multipart_upload& upload, std::size_t number, buffer part,
                                 semaphore& slots, scope& content) {
   try {
@@ -159,8 +159,8 @@ static task<> start_parts(multipart_upload& upload, part_source& parts, scope& s
   }
 }
 
-// After a failure, gives the parts that are being sent time to end: what a server has received of
-// them it would store behind the end of the upload. Ends when it is asked to.
+// After a failure, waits for the parts in flight, for a limited time: a server could store a part
+// that it receives after the upload was aborted. Ends early if the caller is cancelled.
 static task<> stop_late_parts(multipart_upload& upload, scope& sending) {
   try {
     co_await upload.failing;
@@ -219,8 +219,8 @@ static task<object_info> upload_object(std::shared_ptr<const s3_store::state> st
   bool is_whole = co_await parts.ended();
   if (is_whole) {
     auto bytes = first.size();
-    auto what = co_await make_s3_request(store, "PUT", url, {}, std::move(first));
-    auto answer = co_await store->requests.send(std::move(what));
+    auto request = co_await make_s3_request(store, "PUT", url, {}, std::move(first));
+    auto answer = co_await store->requests.send(std::move(request));
     co_return object_info(url, bytes, without_quotes(std::string(answer.etag())));
   }
   multipart_upload upload(std::move(store), std::move(url));

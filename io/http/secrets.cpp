@@ -13,14 +13,14 @@ namespace lade::io::http {
 
 static constexpr std::size_t least_within_words = 6;
 
-// What is in front of the first of these bytes, which is taken off with it.
+// Removes the text up to the first of these bytes, and that byte. Returns the text before it.
 static std::string_view take_until(std::string_view& text, std::string_view ends) {
   auto part = text.substr(0, text.find_first_of(ends));
   text.remove_prefix(std::min(text.size(), part.size() + 1));
   return part;
 }
 
-// Headers whose values are no secrets, and may well be in an explanation.
+// Headers whose values are public, and may be part of an error message.
 static bool is_open(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 9> names{
       "accept",     "content-type",        "expect", "if-match", "range", "user-agent",
@@ -47,14 +47,14 @@ void request_secrets::sort() {
   std::ranges::sort(texts_, [](auto& a, auto& b) { return a.size() > b.size(); });
 }
 
-request_secrets request_secrets::of(const transfer& what) {
+request_secrets request_secrets::of(const transfer& active) {
   const char* url = nullptr;
-  curl_easy_getinfo(what.handle(), CURLINFO_EFFECTIVE_URL, &url);
-  auto form = has_form(what.headers.get()) ? what.outgoing.text() : std::string_view();
-  request_secrets all(url ? url : "", what.headers.get(), form);
-  for (std::string_view lines = what.authorizations; !lines.empty();)
+  curl_easy_getinfo(active.handle(), CURLINFO_EFFECTIVE_URL, &url);
+  auto form = has_form(active.headers.get()) ? active.outgoing.text() : std::string_view();
+  request_secrets all(url ? url : "", active.headers.get(), form);
+  for (std::string_view lines = active.authorizations; !lines.empty();)
     all.add_header(take_until(lines, "\n"));
-  for (auto& proxy : what.proxy_urls) all.add_proxy(proxy);
+  for (auto& proxy : active.proxy_urls) all.add_proxy(proxy);
   all.sort();
   return all;
 }
@@ -183,45 +183,46 @@ static bool is_word(std::string_view text, std::size_t at, std::size_t bytes) no
   return begins && ends;
 }
 
-// Hides a secret in what a text says. Where the text is read anew, what is in front of the mark
-// reads as before.
+// Replaces a secret wherever the decoded text has it. After a replacement, the text is decoded
+// again; the text before the mark decodes as before.
 static void hide(std::string& text, const std::string& secret, reading* read) {
   for (std::size_t from = 0;;) {
-    auto said = read(text);
-    auto at = said.plain.find(secret, from);
+    auto unescaped = read(text);
+    auto at = unescaped.plain.find(secret, from);
     if (at == std::string::npos) return;
     from = at + 1;
-    bool is_hidden = secret.size() >= least_within_words || is_word(said.plain, at, secret.size());
+    bool is_hidden =
+        secret.size() >= least_within_words || is_word(unescaped.plain, at, secret.size());
     if (!is_hidden) continue;
-    said.replace(text, at, secret.size());
-    from = at + said_instead.size();
+    unescaped.replace(text, at, secret.size());
+    from = at + redaction_mark.size();
   }
 }
 
-// The beginning of a secret at the end of a text.
+// Replaces the beginning of a secret at the end of a text.
 static void hide_beginning(std::string& text, const std::string& secret, reading* read) {
-  auto said = read(text);
-  for (auto bytes = std::min(said.plain.size(), secret.size() - 1); bytes > 0; --bytes) {
-    if (!said.plain.ends_with(std::string_view(secret).substr(0, bytes))) continue;
-    said.replace(text, said.plain.size() - bytes, bytes);
+  auto unescaped = read(text);
+  for (auto bytes = std::min(unescaped.plain.size(), secret.size() - 1); bytes > 0; --bytes) {
+    if (!unescaped.plain.ends_with(std::string_view(secret).substr(0, bytes))) continue;
+    unescaped.replace(text, unescaped.plain.size() - bytes, bytes);
     return;
   }
 }
 
-// User information of any URL.
+// Replaces the user information of each URL.
 static void hide_users(std::string& text) {
   for (std::size_t at = 0; (at = text.find("://", at)) != text.npos;) {
     at += 3;
     auto end = std::min(text.find_first_of(" \t\r\n\"'<>", at), text.size());
     auto host = std::string_view(text).substr(at, end - at).rfind('@');
-    if (host != text.npos) text.replace(at, host, said_instead);
+    if (host != text.npos) text.replace(at, host, redaction_mark);
   }
 }
 
 std::string request_secrets::hidden_in(std::string text, bool was_cut) const {
   hide_users(text);
   if (was_cut) text.resize(text.size() - cut_escape_bytes(text));
-  for (auto* read : {as_it_is, without_escapes}) {
+  for (auto* read : {verbatim, unescape}) {
     for (auto& each : texts_) hide(text, each, read);
     if (!was_cut) continue;
     for (auto& each : texts_) hide_beginning(text, each, read);

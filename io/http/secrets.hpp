@@ -1,4 +1,4 @@
-// What a request proves itself with, kept out of what is told of its failure.
+// Keeps the credentials of a request out of its error messages.
 
 #pragma once
 
@@ -10,20 +10,22 @@
 
 namespace lade::io::http {
 
-// Texts of a request that only its server should see: values of Authorization and of the headers of
-// the program, tokens, signatures, and passwords of the URL, of proxies, and of what libcurl itself
-// has added, encoded and not. The longest first.
+// The secrets of a request, encoded and decoded, the longest first:
+//   - values of Authorization, also of lines that libcurl has added
+//   - values of headers that the program has set
+//   - tokens and signatures
+//   - passwords of the URL and of proxies
 class request_secrets {
  public:
-  // `headers`: lines "Name: value". `form`: the body of a request that has one of names and values.
+  // `headers`: lines "Name: value". `form`: a body of the type application/x-www-form-urlencoded.
   request_secrets(std::string_view url, const curl_slist* headers, std::string_view form = {});
 
-  // Those of a transfer.
-  static request_secrets of(const transfer& what);
+  // The secrets of a transfer.
+  static request_secrets of(const transfer& active);
 
-  // A text with "..." in place of each of them, also where a part of one is at its end, if it was
-  // cut there. Short ones, of less than 6 bytes, are hidden where they are whole words. So is the
-  // user information of every URL in it.
+  // Returns the text with "..." instead of each secret, and of the user information of each URL.
+  // A secret of less than 6 bytes is replaced only where it is a whole word. If the text `was_cut`,
+  // the beginning of a secret at its end is replaced, too.
   std::string hidden_in(std::string text, bool was_cut = false) const;
 
  private:

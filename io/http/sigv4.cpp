@@ -82,14 +82,14 @@ static std::string_view view_of_key(const std::array<unsigned char, 32>& key) {
 }
 
 s3_signer::key s3_signer::day_key(const s3_credentials& as, const std::string& day) const {
-  auto wanted = as.secret_key() + "/" + day;
+  auto text = as.secret_key() + "/" + day;
   std::lock_guard lock(mutex_);
-  if (kept_for_ == wanted) return kept_;
+  if (kept_for_ == text) return kept_;
   auto of_day = hmac("AWS4" + as.secret_key(), day);
   auto of_region = hmac(view_of_key(of_day), region_);
   auto of_service = hmac(view_of_key(of_region), "s3");
   kept_ = hmac(view_of_key(of_service), "aws4_request");
-  kept_for_ = std::move(wanted);
+  kept_for_ = std::move(text);
   return kept_;
 }
 

@@ -43,9 +43,9 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// A status line begins another response: what came before was informational (RFC 9110, 15.2), the
-// answer of a proxy, or a request to authenticate.
-std::size_t transfer::take_header(std::string_view line) {
+// A status line starts another response. The one before was informational (RFC 9110, 15.2), that of
+// a proxy, or a request to authenticate.
+std::size_t transfer::receive_header(std::string_view line) {
   last_byte_ = std::chrono::steady_clock::now();
   header_bytes_ += line.size();
   if (header_bytes_ > most_header_bytes) return 0;
@@ -65,7 +65,8 @@ std::size_t transfer::take_header(std::string_view line) {
 
 bool transfer::should_be_divided() const noexcept {
   auto length = head.length();
-  return head.status == 200 && length && *length > most_at_once && is_strong(head.value("etag")) &&
+  return head.status == 200 && length && *length > max_undivided_bytes &&
+         is_strong(head.value("etag")) &&
          equal_ignoring_case(head.value("accept-ranges"), "bytes") &&
          head.value("content-encoding").empty();
 }
@@ -78,10 +79,10 @@ void transfer::begin_body() {
       memory = content.bytes();
     }
   }
-  if (share && !memory.empty() && share->try_acquire(memory.size())) room = memory;
+  if (share && !memory.empty() && share->try_acquire(memory.size())) destination = memory;
 }
 
-std::size_t transfer::take_body(const char* data, std::size_t bytes) {
+std::size_t transfer::receive_body(const char* data, std::size_t bytes) {
   last_byte_ = std::chrono::steady_clock::now();
   if (head.status >= 300) {
     constexpr std::size_t enough = 1024;
@@ -89,7 +90,7 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
     refused_bytes += bytes;
     return refused_bytes > most_refused ? 0 : bytes;
   }
-  if (expected && !has_begun_ && !part_bytes(head, *expected)) {
+  if (expected && !body_started_ && !part_bytes(head, *expected)) {
     misfits = true;
     return 0;
   }
@@ -97,19 +98,19 @@ std::size_t transfer::take_body(const char* data, std::size_t bytes) {
     is_divided = true;
     return 0;
   }
-  if (!std::exchange(has_begun_, true)) begin_body();
-  if (bytes > room.size() - filled) {
-    wanted = bytes;
+  if (!std::exchange(body_started_, true)) begin_body();
+  if (bytes > destination.size() - filled) {
+    needed = bytes;
     stage_ = stage::paused;
     engine_->stepped_.add(*this);
     return CURL_WRITEFUNC_PAUSE;
   }
-  std::memcpy(room.data() + filled, data, bytes);
+  std::memcpy(destination.data() + filled, data, bytes);
   filled += bytes;
   return bytes;
 }
 
-// To libcurl, a connection that ends within the headers ends a response without a body.
+// libcurl reports success for a connection that ends within the headers.
 void transfer::require_good_head() noexcept {
   if (header_bytes_ > most_header_bytes) {
     result_ = CURLE_WEIRD_SERVER_REPLY;
@@ -121,7 +122,7 @@ void transfer::require_good_head() noexcept {
   (void)snprintf(error_text_.data(), error_text_.size(), "the headers end too early");
 }
 
-std::size_t transfer::give_body(char* into, std::size_t bytes) noexcept {
+std::size_t transfer::supply_body(char* into, std::size_t bytes) noexcept {
   last_byte_ = std::chrono::steady_clock::now();
   bytes = std::min(bytes, outgoing.size() - sent);
   if (bytes > 0) std::memcpy(into, outgoing.data() + sent, bytes);
@@ -145,20 +146,20 @@ void transfer::install() {
   using callback = std::size_t (*)(char*, std::size_t, std::size_t, void*);
   callback body = [](char* data, std::size_t, std::size_t bytes, void* self) -> std::size_t {
     try {
-      return static_cast<transfer*>(self)->take_body(data, bytes);
+      return static_cast<transfer*>(self)->receive_body(data, bytes);
     } catch (const std::bad_alloc&) {
       return 0;
     }
   };
   callback header = [](char* data, std::size_t, std::size_t bytes, void* self) -> std::size_t {
     try {
-      return static_cast<transfer*>(self)->take_header({data, bytes});
+      return static_cast<transfer*>(self)->receive_header({data, bytes});
     } catch (const std::bad_alloc&) {
       return 0;
     }
   };
   callback more = [](char* into, std::size_t size, std::size_t count, void* self) -> std::size_t {
-    return static_cast<transfer*>(self)->give_body(into, size * count);
+    return static_cast<transfer*>(self)->supply_body(into, size * count);
   };
   curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_text_.data());

@@ -1,5 +1,4 @@
-// One request and what has come of its response: libcurl's easy handle, driven by the engine of a
-// reactor.
+// One request and its response: an easy handle of libcurl, driven by the engine of a reactor.
 
 #pragma once
 
@@ -41,121 +40,122 @@ std::string_view without_blanks(std::string_view text) noexcept;
 // The value of a header, whatever the case of its name; empty if there is none.
 std::string_view header_value(const header_list& headers, std::string_view name) noexcept;
 
-// The first line and the headers of a response, and how long its body is if that was said.
+// The status line and the headers of a response.
 struct response_head {
   int status = 0;
   header_list headers;
-  bool is_complete = false;  // the empty line after the headers has come
+  bool is_complete = false;  // the empty line after the headers was received
 
   std::string_view value(std::string_view name) const noexcept {
     return header_value(headers, name);
   }
-  std::optional<std::uint64_t> length() const noexcept;  // of the body, as it is transferred
+  std::optional<std::uint64_t> length() const noexcept;  // Content-Length: of the encoded body
 };
 
-// A transfer is advanced step by step, by one coroutine:
+// One coroutine advances a transfer step by step:
 //
-//   co_await advance(transfer);      until it is over, or has no room for the next bytes
+//   co_await advance(transfer, reactor);   // until it is over, or `destination` is full
 //
-// The body goes to where `room` says. Where that is too small for the next piece, the transfer is
-// paused, and its step ends: so the pace of who advances it is the pace of the connection.
+// The body is written to `destination`. If that is too small for the next piece, the transfer
+// pauses and its step ends. So the consumer sets the pace of the connection.
 //
-//   idle --advance--> running --no room--> paused --advance--> running --end--> over
+//   idle --advance--> running --destination full--> paused --advance--> running --end--> over
 //
-// All of it but making and destroying happens on the thread of one reactor. Made and destroyed
-// anywhere: what is still running or paused then is ended on that thread, where its handle lives
-// on.
+// All steps run on the thread of one reactor. A transfer may be created and destroyed on any
+// thread. One that is running or paused must be ended on the reactor's thread before: see
+// live_transfer.
 class transfer {
  public:
   enum class stage : std::uint8_t { idle, running, paused, over };
 
-  // What libcurl hands over at most at a time.
+  // The largest piece that libcurl delivers at a time.
   static constexpr std::size_t piece_bytes = std::size_t{128} << 10;
 
   static constexpr std::size_t most_refused = std::size_t{1} << 20;
 
-  // Of all responses to a request, with what follows a body. libcurl limits what precedes it.
+  // Limit of the headers of all responses to a request, trailers included.
   static constexpr std::size_t most_header_bytes = std::size_t{512} << 10;
 
-  // `handle` has all options but those that belong to the object itself.
+  // `handle`: has all options set but the callbacks, which install() sets.
   explicit transfer(CURL* handle) noexcept : easy_(handle) {}
 
-  // Bytes of a body that is sent, and those of them that libcurl has taken.
+  // The body of the request, and how many of its bytes libcurl has read.
   buffer outgoing;
   std::size_t sent = 0;
 
-  // Headers that the handle refers to until the end.
+  // Lists that the handle refers to until the transfer is over.
   curl_list headers;
   curl_list addresses;
 
-  // The lines Authorization and Proxy-Authorization that were sent, if it is told to keep them:
-  // what libcurl has added itself. The proxies that it may use.
+  // If `keeps_authorizations`: the lines Authorization and Proxy-Authorization that were sent,
+  // among them those that libcurl has added. `proxy_urls`: the proxies that it may use.
   bool keeps_authorizations = false;
   std::string authorizations;
   std::span<const std::string> proxy_urls;
 
   response_head head;
-  std::span<std::byte> room;      // where the next bytes of the body go
-  std::size_t filled = 0;         // bytes of `room` that have come
-  std::size_t wanted = 0;         // when paused: bytes of the piece that had no room
-  std::string refusal;            // the beginning of the body of a status of 300 or more
-  std::size_t refused_bytes = 0;  // of that body; after a MiB the transfer ends
+  std::span<std::byte> destination;  // where the next bytes of the body go
+  std::size_t filled = 0;            // bytes received in `destination`
+  std::size_t needed = 0;            // when paused: size of the piece that did not fit
+  std::string refusal;               // the beginning of the body of a status of 300 or more
+  std::size_t refused_bytes = 0;     // size of that body; the transfer ends after 1 MiB
 
-  // The response to a request for a part is only taken if it is that part. Otherwise the transfer
-  // ends, and `misfits`.
+  // The range that a partial response must have. Any other response ends the transfer, and sets
+  // `misfits`.
   std::optional<byte_range> expected = {};
   bool misfits = false;
 
-  // A longer body of an entity that can be read in parts is not taken; then `is_divided`.
-  std::uint64_t most_at_once = std::numeric_limits<std::uint64_t>::max();
+  // A body that is longer and can be read by ranges ends the transfer, and sets `is_divided`.
+  std::uint64_t max_undivided_bytes = std::numeric_limits<std::uint64_t>::max();
   bool is_divided = false;
 
-  // How long it may run without a byte; then it ends with CURLE_OPERATION_TIMEDOUT.
+  // How long it may run without receiving a byte. Then it ends with CURLE_OPERATION_TIMEDOUT.
   std::chrono::milliseconds stall_timeout{0};
 
-  // How long connections without a transfer are kept once this one was the last.
+  // How long idle connections are kept after the engine's last transfer, if this is the last.
   std::chrono::seconds idle_timeout{60};
 
-  // When the body begins, it takes memory of its length there, if that is known and need not be
-  // waited for, as `content`.
+  // If set: when the body begins, `content` is allocated in this context, with the body's length,
+  // if that is known, is at most `most_bytes`, and the memory is free at once.
   const context* allocates_in = nullptr;
-  std::size_t most_bytes = 0;  // that it allocates so
+  std::size_t most_bytes = 0;
   buffer content;
 
-  // If set: `memory` becomes `room` when the body begins, if so many bytes may be in flight.
+  // If set: when the body begins, `memory` becomes `destination`, if the share gets permits for
+  // its bytes at once.
   byte_share* share = nullptr;
   std::span<std::byte> memory;
 
-  // Where it was when the last step ended.
+  // The stage at the end of the last step.
   stage at() const noexcept { return seen_; }
   CURLcode result() const noexcept { return result_; }
   bool succeeded() const noexcept { return result_ == CURLE_OK || refused_bytes > most_refused; }
   CURL* handle() const noexcept { return easy_; }
-  std::string_view reason() const noexcept { return error_text_.data(); }  // what libcurl says
+  std::string_view reason() const noexcept { return error_text_.data(); }  // libcurl's message
 
  private:
   friend class engine;
   friend class transfer_list;
   friend class transfer_step;
 
-  std::size_t take_body(const char* data, std::size_t bytes);
+  std::size_t receive_body(const char* data, std::size_t bytes);
   // While it runs.
   class watch final : public reactor_timer {
    public:
-    explicit watch(transfer& of) noexcept : of_(of) {}
+    explicit watch(transfer& watched) noexcept : watched_(watched) {}
 
    private:
-    void expired() noexcept override { of_.stalled(); }
+    void expired() noexcept override { watched_.stalled(); }
 
-    transfer& of_;
+    transfer& watched_;
   };
 
   void stalled() noexcept;
   bool should_be_divided() const noexcept;
   void begin_body();
   void require_good_head() noexcept;
-  std::size_t take_header(std::string_view line);
-  std::size_t give_body(char* into, std::size_t bytes) noexcept;
+  std::size_t receive_header(std::string_view line);
+  std::size_t supply_body(char* into, std::size_t bytes) noexcept;
   void keep_authorizations(std::string_view sent_headers);
   void install();
 
@@ -163,19 +163,19 @@ class transfer {
   engine* engine_ = nullptr;
   stage stage_ = stage::idle;
   CURLcode result_ = CURLE_OK;
-  transfer_step* waiting_ = nullptr;  // the coroutine that has begun this step
+  transfer_step* waiting_ = nullptr;  // the awaiter of the step in progress
   stage seen_ = stage::idle;
   watch stall_watch_{*this};
   std::chrono::steady_clock::time_point last_byte_;
   std::size_t header_bytes_ = 0;
-  bool has_begun_ = false;  // its body
-  bool listed_ = false;     // in the engine's list of steps that have ended
+  bool body_started_ = false;  // its body
+  bool listed_ = false;        // is in engine::stepped_
   transfer* previous_ = nullptr;
   transfer* next_ = nullptr;
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 };
 
-// Transfers in the order in which they were added, linked through themselves, each once.
+// An intrusive list of transfers, in the order in which they were added.
 class transfer_list {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
@@ -188,24 +188,25 @@ class transfer_list {
   transfer* last_ = nullptr;
 };
 
-// Awaits a step of a transfer. When the caller is asked to stop, the transfer is ended, with the
-// result CURLE_ABORTED_BY_CALLBACK.
+// Awaits one step of a transfer. If the caller is cancelled, the transfer ends with the result
+// CURLE_ABORTED_BY_CALLBACK.
 class advance {
  public:
-  explicit advance(transfer& what, reactor_thread*& where) noexcept : what_(what), where_(where) {}
+  explicit advance(transfer& active, reactor_thread*& reactor) noexcept
+      : transfer_(active), reactor_(reactor) {}
   transfer_step operator co_await() const noexcept;
 
  private:
-  transfer& what_;
-  reactor_thread*& where_;
+  transfer& transfer_;
+  reactor_thread*& reactor_;
 };
 
 class transfer_step final : public service_await<engine> {
  public:
-  transfer_step(transfer& what, reactor_thread*& where) noexcept
-      : service_await(where), transfer_(what), kept_(where) {}
+  transfer_step(transfer& active, reactor_thread*& reactor) noexcept
+      : service_await(reactor), transfer_(active), kept_(reactor) {}
 
-  void await_resume() const;  // throws what beginning has thrown
+  void await_resume() const;  // rethrows an error of engine::advance
   void ended() noexcept;
 
  private:
@@ -217,19 +218,23 @@ class transfer_step final : public service_await<engine> {
   std::exception_ptr failure_;
 };
 
-inline transfer_step advance::operator co_await() const noexcept { return {what_, where_}; }
+inline transfer_step advance::operator co_await() const noexcept { return {transfer_, reactor_}; }
 
-// libcurl's multi handle on a reactor, with the connections that it keeps.
+// A multi handle of libcurl on a reactor, with its connection pool. Reactor's thread only.
+//
+// libcurl's callbacks must not call libcurl. So they only record socket and timer changes; act()
+// calls libcurl when the reactor reports an event. collect() moves the transfers that have ended to
+// `stepped_`, and end_turn() resumes their coroutines.
 class engine final : public reactor_service {
  public:
-  explicit engine(reactor_thread& where);
+  explicit engine(reactor_thread& reactor);
   ~engine() override;
 
-  // Runs the transfer until its step ends, and then calls who.ended().
-  void advance(transfer& what, transfer_step& who);
+  // Runs the transfer until its step ends; then calls step.ended() at the end of the turn.
+  void advance(transfer& active, transfer_step& step);
 
-  // Ends a transfer; calls nobody.
-  void abort(transfer& what, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
+  // Ends a transfer without calling its step.
+  void abort(transfer& active, CURLcode result = CURLE_ABORTED_BY_CALLBACK) noexcept;
 
  private:
   friend class transfer;
@@ -238,19 +243,19 @@ class engine final : public reactor_service {
   void expired() noexcept override;
   void end_turn() noexcept override;
 
-  static int on_socket(CURL*, curl_socket_t fd, int wanted, void* self, void*) noexcept;
+  static int on_socket(CURL*, curl_socket_t fd, int interest, void* self, void*) noexcept;
   static int on_timer(CURLM*, long milliseconds, void* self) noexcept;
   static curl_socket_t on_open(void* self, curlsocktype, curl_sockaddr* to) noexcept;
   static int on_close(void* self, curl_socket_t fd) noexcept;
 
-  // Connections that are kept, or more where more were needed side by side.
+  // The least capacity of the connection pool. It grows to the number of concurrent transfers.
   static constexpr std::size_t least_kept = 128;
 
   static CURLM* open_multi(engine& self) noexcept;
   void act(int fd, int events) noexcept;
   void collect() noexcept;
-  void attach(transfer& what);
-  void detach(transfer& what) noexcept;
+  void attach(transfer& active);
+  void detach(transfer& active) noexcept;
   void close_if_idle() noexcept;
   void watch(transfer& running) noexcept;
   void end_if_stalled(transfer& running) noexcept;
@@ -258,24 +263,24 @@ class engine final : public reactor_service {
 
   class idle_watch final : public reactor_timer {
    public:
-    explicit idle_watch(engine& of) noexcept : of_(of) {}
+    explicit idle_watch(engine& watched) noexcept : watched_(watched) {}
 
    private:
-    void expired() noexcept override { of_.close_if_idle(); }
+    void expired() noexcept override { watched_.close_if_idle(); }
 
-    engine& of_;
+    engine& watched_;
   };
 
   connection_list connections_;
   CURLM* multi_;
-  std::size_t attached_ = 0;  // transfers in it
-  std::size_t kept_ = least_kept;
+  std::size_t attached_ = 0;           // transfers in the multi handle
+  std::size_t kept_ = least_kept;      // capacity of the connection pool
   clock::time_point idle_since_ = {};  // while no transfer is attached
   std::chrono::seconds idle_timeout_{60};
   idle_watch idle_watch_{*this};
-  bool due_now_ = false;   // libcurl's timer has run out already
-  int reading_ = -1;       // the descriptor that is read, as long as more is awaited from it
-  transfer_list stepped_;  // whose steps have ended, to be told at the end of the turn
+  bool due_now_ = false;   // libcurl's timer has expired
+  int reading_ = -1;       // the descriptor being read, while more is expected from it
+  transfer_list stepped_;  // transfers whose steps have ended, and are resumed by end_turn()
 };
 
 }  // namespace lade::io::http

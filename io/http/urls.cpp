@@ -16,10 +16,10 @@ class web_objects final : public store {
   task<buffer> read(std::string url) const override { return read_body(client_, std::move(url)); }
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
-    request what("GET", std::move(url));
-    what.range = {offset, bytes};
-    what.if_match = with_quotes(etag);
-    return client_.get_part(std::move(what));
+    request request("GET", std::move(url));
+    request.range = {offset, bytes};
+    request.if_match = with_quotes(etag);
+    return client_.get_part(std::move(request));
   }
 
   task<std::shared_ptr<const byte_reader>> open(std::string url,
@@ -58,33 +58,33 @@ class lazy_store final : public store {
  public:
   explicit lazy_store(std::shared_ptr<const store> (*make)()) noexcept : make_(make) {}
 
-  task<buffer> read(std::string url) const override { return made().read(std::move(url)); }
+  task<buffer> read(std::string url) const override { return created().read(std::move(url)); }
   task<std::shared_ptr<const byte_reader>> open(std::string url,
                                                 bool may_be_absent) const override {
-    return made().open(std::move(url), may_be_absent);
+    return created().open(std::move(url), may_be_absent);
   }
   async_generator<buffer> stream(std::string url, stream_options options) const override {
-    return made().stream(std::move(url), options);
+    return created().stream(std::move(url), options);
   }
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
-    return made().read_part(std::move(url), offset, bytes, std::move(etag));
+    return created().read_part(std::move(url), offset, bytes, std::move(etag));
   }
   async_generator<object_info> list(std::string prefix) const override {
-    return made().list(std::move(prefix));
+    return created().list(std::move(prefix));
   }
-  task<std::string> identity() const override { return made().identity(); }
+  task<std::string> identity() const override { return created().identity(); }
 
  private:
-  const store& made() const {
+  const store& created() const {
     std::lock_guard lock(mutex_);
-    if (!made_) made_ = make_();
-    return *made_;
+    if (!store_) store_ = make_();
+    return *store_;
   }
 
   std::shared_ptr<const store> (*make_)();
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const store> made_;  // guarded by mutex_; stays once it is made
+  mutable std::shared_ptr<const store> store_;  // guarded by mutex_; stays once it is made
 };
 
 static std::shared_ptr<const store> make_default_web_store() { return web_store(client()); }

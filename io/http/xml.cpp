@@ -11,7 +11,9 @@
 
 namespace lade::io::http {
 
-void xml_text::refuse(std::string_view why) const { throw error(errc::invalid_data, doing_, why); }
+void xml_text::refuse(std::string_view reason) const {
+  throw error(errc::invalid_data, doing_, reason);
+}
 
 // Where the content of the first element of that name begins, and whether it is empty ("<a/>").
 static std::optional<std::pair<std::size_t, bool>> content_begin(std::string_view text,

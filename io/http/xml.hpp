@@ -33,7 +33,7 @@ class xml_text {
   // plain() of the first element of that name; empty if there is none.
   std::string value(std::string_view name) const;
 
-  [[noreturn]] void refuse(std::string_view why) const;
+  [[noreturn]] void refuse(std::string_view reason) const;
 
  private:
   std::string_view text_;

@@ -31,22 +31,22 @@ static std::size_t bytes_at_once(const io_operation& read) noexcept {
   return std::min(read.bytes, io_operation::max_bytes);
 }
 
-// Reads what is there without waiting for it; -EAGAIN if nothing is, other errors where the file
-// system cannot tell. An `offset` of -1 is the position of a stream.
+// Reads without blocking. Returns -EAGAIN if no data are available, and other errors if the file
+// system does not support that. `offset`: -1 for a stream, which is read at its position.
 static std::int64_t read_at_once(const io_operation& read, off_t offset) noexcept {
   iovec into{read.data, bytes_at_once(read)};
   return result_or_errno(preadv2(read.fd, &into, 1, offset, RWF_NOWAIT));
 }
 
-// Opens a file whose name is in the kernel's cache. Everything else fails here.
+// Opens a file if its path is in the kernel's dentry cache; otherwise fails.
 static int open_at_once(const io_operation& open) noexcept {
-  open_how how{};
-  how.flags = static_cast<unsigned>(open.flags) | O_NONBLOCK;
-  how.resolve = RESOLVE_CACHED;
-  return static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &how, sizeof how));
+  open_how arguments{};
+  arguments.flags = static_cast<unsigned>(open.flags) | O_NONBLOCK;
+  arguments.resolve = RESOLVE_CACHED;
+  return static_cast<int>(syscall(SYS_openat2, open.fd, open.path, &arguments, sizeof arguments));
 }
 
-// Waits for the file system, but not for a process at the other end of a FIFO.
+// May block on the file system, but not on a process at the other end of a FIFO.
 static int open_blocking(const io_operation& open) noexcept {
   int fd = openat(open.fd, open.path, open.flags | O_NONBLOCK, 0666);
   bool leased = fd < 0 && errno == EWOULDBLOCK;
@@ -93,7 +93,7 @@ void fallback::helpers::add(io_operation& operation) noexcept {
   std::unique_lock lock(mutex_);
   queue_.push(operation, io_operation::status::begun);
   if (idle_ > 0) {
-    --idle_;  // one of them is on its way
+    --idle_;  // the thread that is notified below
     lock.unlock();
     added_.notify_one();
   } else if (threads_.size() < max_threads) {
@@ -162,20 +162,20 @@ std::string fallback::describe() const {
                      reason_);
 }
 
-// Closing may wait on some network file systems for what was written; lade does not write there.
+// On some network file systems, close(2) blocks until data are written; lade writes none there.
 void fallback::close(int fd) noexcept { ::close(fd); }
 
-// Written and never read: epoll tells of every write.
+// The eventfd is never read: epoll is edge-triggered and reports every write.
 void fallback::wake() noexcept { (void)eventfd_write(wake_, 1); }
 
 void fallback::turn(clock::time_point deadline) noexcept {
-  bool begun = !submitted_.empty();
+  bool started = !submitted_.empty();
   while (auto* operation = submitted_.pop()) {
     operation->progress = io_operation::status::begun;
     begin(*operation);
   }
   std::array<epoll_event, 64> events;
-  int milliseconds = begun ? 0 : wait_milliseconds(deadline);
+  int milliseconds = started ? 0 : wait_milliseconds(deadline);
   int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), milliseconds);
   for (int i = 0; i < count; ++i)
     if (auto* watched = events[static_cast<std::size_t>(i)].data.ptr)
@@ -196,7 +196,7 @@ void fallback::begin(io_operation& operation) noexcept {
 }
 
 void fallback::begin_read(io_operation& read) noexcept {
-  // O_DIRECT always waits for the disk; a long copy would hold up everything else.
+  // O_DIRECT always waits for the disk; a long copy would block the reactor.
   if (read.direct || read.apart) return helpers_.add(read);
   auto result = read_at_once(read, static_cast<off_t>(read.offset));
   if (result >= 0)
@@ -207,7 +207,7 @@ void fallback::begin_read(io_operation& read) noexcept {
     helpers_.add(read);
 }
 
-// Pipes, sockets, terminals: nobody waits in a read of them, which could not be cancelled.
+// Reads a pipe, socket or terminal. No helper blocks in such a read, since it cannot be cancelled.
 void fallback::read_stream(io_operation& read, bool ready) noexcept {
   auto result = read_at_once(read, -1);
   if (result == -EOPNOTSUPP && ready) result = read_waiting(read);
@@ -217,8 +217,8 @@ void fallback::read_stream(io_operation& read, bool ready) noexcept {
     finish(read, result);
 }
 
-// The opening of a FIFO ends when there is something to read, as that of a file does at once, and
-// that of a FIFO which is not waited for.
+// Opening a FIFO ends when it has data to read. Opening anything else, or a FIFO with O_NONBLOCK,
+// ends at once.
 void fallback::opened(io_operation& open, int fd) noexcept {
   if ((open.flags & O_NONBLOCK) || !is_stream(fd)) return finish(open, fd);
   if (open.progress == io_operation::status::begun) return watch(open, fd);
@@ -227,28 +227,28 @@ void fallback::opened(io_operation& open, int fd) noexcept {
 }
 
 void fallback::watch(io_operation& operation, int fd) noexcept {
-  auto wanted = operation.what == io_operation::kind::poll
+  auto events = operation.what == io_operation::kind::poll
                     ? static_cast<std::uint32_t>(operation.flags)
                     : static_cast<std::uint32_t>(EPOLLIN);
-  epoll_event event{.events = wanted | EPOLLONESHOT, .data = {.ptr = &operation}};
+  epoll_event event{.events = events | EPOLLONESHOT, .data = {.ptr = &operation}};
   operation.watched = fd;
   int result = epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-  if (result != 0 && errno == EEXIST) {  // another operation watches it: epoll wants another name
+  if (result != 0 && errno == EEXIST) {  // another operation watches fd: epoll needs a duplicate
     operation.watched = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     result =
         operation.watched < 0 ? -1 : epoll_ctl(epoll_, EPOLL_CTL_ADD, operation.watched, &event);
   }
   if (result == 0) return;
-  if (errno == EPERM) return always_ready(operation, wanted);
+  if (errno == EPERM) return always_ready(operation, events);
   auto failure = errno;
   unwatch(operation);
   finish(operation, -failure);
 }
 
-// What cannot be polled never lets anybody wait.
-void fallback::always_ready(io_operation& operation, std::uint32_t wanted) noexcept {
+// A descriptor that epoll refuses (EPERM), such as a regular file, never blocks.
+void fallback::always_ready(io_operation& operation, std::uint32_t events) noexcept {
   if (operation.what != io_operation::kind::read)
-    return happened(operation, wanted & (POLLIN | POLLOUT));
+    return happened(operation, events & (POLLIN | POLLOUT));
   unwatch(operation);
   finish(operation, read_waiting(operation));
 }
@@ -281,7 +281,7 @@ void fallback::cancel_begun(io_operation& operation) noexcept {
   finish(operation, -ECANCELED);
 }
 
-// On a helper's thread.
+// Called on a helper thread; the result is delivered on the reactor's thread.
 void fallback::returned(io_operation& operation, std::int64_t result) noexcept {
   operation.result = result;
   post({[](void* ended) noexcept {

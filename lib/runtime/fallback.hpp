@@ -1,5 +1,5 @@
-// The reactor for where io_uring is refused: what may block is done by helper threads, what can be
-// polled waits in epoll, and what the page cache has is read at once.
+// The reactor without io_uring. Reads of cached data happen inline, operations on pollable
+// descriptors wait in epoll, and all other calls block a helper thread.
 
 #pragma once
 
@@ -12,7 +12,7 @@ namespace lade::detail {
 
 class fallback final : public reactor {
  public:
-  // `reason` says why this is not io_uring.
+  // `reason`: why io_uring is not used; for describe().
   explicit fallback(std::string reason);
   ~fallback() override;
 
@@ -20,28 +20,29 @@ class fallback final : public reactor {
   void close(int fd) noexcept override;
 
  private:
-  // Threads that make blocking calls, made when there is more to do than threads that could.
+  // Threads that make blocking calls. One is started whenever a call finds none idle, up to
+  // max_threads.
   class helpers {
    public:
     explicit helpers(fallback& owner) : owner_(owner) { threads_.reserve(max_threads); }
 
-    void join();  // when all calls have ended
+    void join();  // after all calls have ended
     void add(io_operation& operation) noexcept;
-    bool withdraw(io_operation& operation);  // false when a thread is at it, or has done it
+    bool withdraw(io_operation& operation);  // false if a thread has started it
 
     static constexpr std::size_t max_threads = 32;
 
    private:
     void work() noexcept;
-    int start_thread() noexcept;  // an errno value if there is none to be had
+    int start_thread() noexcept;  // returns 0, or the errno value of the failure
 
     fallback& owner_;
     std::mutex mutex_;
     std::condition_variable added_;
-    operation_queue queue_;  // guarded by mutex_, as all that follows
-    std::size_t idle_ = 0;
+    operation_queue queue_;  // guarded by mutex_, as the members below
+    std::size_t idle_ = 0;   // threads that wait and have not been notified
     bool ending_ = false;
-    std::vector<std::thread> threads_;  // has room for all
+    std::vector<std::thread> threads_;  // never reallocates: max_threads are reserved
   };
 
   void turn(clock::time_point deadline) noexcept override;
@@ -53,7 +54,7 @@ class fallback final : public reactor {
   void read_stream(io_operation& read, bool ready) noexcept;
   void opened(io_operation& open, int fd) noexcept;
   void watch(io_operation& operation, int fd) noexcept;
-  void always_ready(io_operation& operation, std::uint32_t wanted) noexcept;
+  void always_ready(io_operation& operation, std::uint32_t events) noexcept;
   void unwatch(io_operation& operation) const noexcept;
   void happened(io_operation& operation, std::uint32_t events) noexcept;
   void returned(io_operation& operation, std::int64_t result) noexcept;

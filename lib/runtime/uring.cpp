@@ -17,7 +17,7 @@
 
 namespace lade::detail {
 
-// What user_data says that is not the address of an operation.
+// Values of user_data that are not the address of an operation.
 static constexpr std::uint64_t ring_nobody = 0;
 static constexpr std::uint64_t ring_wake = 1;
 
@@ -41,8 +41,9 @@ uring::~uring() {
   for (int fd : closing_) ::close(fd);
 }
 
-// Takes the newest features that the kernel knows. They change little in speed; the ring is made
-// disabled, so that the reactor's thread, which enables it, becomes its single issuer.
+// Tries the newest optional features first, and fewer of them while the kernel answers EINVAL. They
+// change the speed little. The ring is created disabled: the reactor's thread enables it, and so
+// becomes its single issuer.
 void uring::set_up() {
   constexpr unsigned entries = 256;
   constexpr unsigned always = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | IORING_SETUP_R_DISABLED;
@@ -71,8 +72,8 @@ void uring::set_up() {
   }
 }
 
-// A sandbox may refuse any of the three system calls, and an old kernel (before 5.13) lacks the
-// timeouts and the multishot polls that the loop is made of.
+// Throws error if this kernel cannot run the loop. A sandbox may refuse any of the three system
+// calls of io_uring. Kernels before 5.13 lack timeouts in io_uring_enter and multishot polls.
 void uring::require_all_calls() {
   constexpr unsigned features = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_RSRC_TAGS;
   if ((uring_.features & features) != features) raise(ENOSYS, "set up io_uring");
@@ -89,10 +90,10 @@ void uring::require_all_calls() {
 }
 
 void uring::enter_thread() {
-  // By hand: the shared library of liburing 2.3 lacks io_uring_enable_rings.
+  // The shared library of liburing 2.3 does not export io_uring_enable_rings.
   auto fd = static_cast<unsigned>(uring_.ring_fd);
   ring_check(io_uring_register(fd, IORING_REGISTER_ENABLE_RINGS, nullptr, 0), "enable io_uring");
-  // Opens of files whose metadata is not cached wait in kernel threads: four per CPU by default.
+  // An open whose metadata is not cached blocks a kernel thread; the default is four per CPU.
   std::array<unsigned, 2> bounded_and_unbounded{64, 0};
   (void)io_uring_register_iowq_max_workers(&uring_, bounded_and_unbounded.data());
 }
@@ -115,37 +116,37 @@ void uring::cancel_begun(io_operation& operation) noexcept {
   cancelled_.push(operation, io_operation::status::cancelling);
 }
 
-// Written and never read: the multishot poll tells of every write.
+// The eventfd is never read: its multishot poll reports every write.
 void uring::wake() noexcept { (void)eventfd_write(wake_, 1); }
 
 void uring::turn(clock::time_point deadline) noexcept {
   if (refused_) {
-    bool some = !submitted_.empty();
+    bool had_waiting = !submitted_.empty();
     refuse_waiting();
-    wait_without_ring(some ? clock::time_point::min() : deadline);
+    wait_without_ring(had_waiting ? clock::time_point::min() : deadline);
     return collect();
   }
   fill();
   int result = submit_and_wait(waiting_for_space() ? clock::time_point::min() : deadline);
-  constexpr std::array passing{-ETIME, -EINTR, -EAGAIN, -EBUSY, -ENOMEM};
-  if (result < 0 && std::ranges::find(passing, result) == passing.end()) refuse(result);
+  constexpr std::array transient{-ETIME, -EINTR, -EAGAIN, -EBUSY, -ENOMEM};
+  if (result < 0 && std::ranges::find(transient, result) == transient.end()) refuse(result);
   collect();
 }
 
-// The kernel takes no more entries: a sandbox was entered, or the ring's descriptor was closed. The
-// reactor goes on with jobs and timers. What the kernel has not taken completes with its reason,
-// now and from now on. What it has taken is the kernel's until it completes that.
+// The kernel accepts no more entries: the process entered a sandbox, or the ring's descriptor was
+// closed. The reactor still runs jobs and timers. Operations that the kernel has not accepted, and
+// all later ones, complete with `failure`. Operations in the kernel complete as before.
 void uring::refuse(int failure) noexcept {
   refused_ = failure;
   refuse_waiting();
   auto& queue = uring_.sq;
-  auto taken = *queue.khead;
-  for (auto entry = taken; entry != queue.sqe_tail; ++entry)
-    take_back(queue.sqes[entry & *queue.kring_mask]);
-  queue.sqe_head = queue.sqe_tail = *queue.ktail = taken;
+  auto accepted = *queue.khead;
+  for (auto entry = accepted; entry != queue.sqe_tail; ++entry)
+    withdraw(queue.sqes[entry & *queue.kring_mask]);
+  queue.sqe_head = queue.sqe_tail = *queue.ktail = accepted;
 }
 
-void uring::take_back(const io_uring_sqe& entry) noexcept {
+void uring::withdraw(const io_uring_sqe& entry) noexcept {
   if (entry.user_data == ring_nobody && entry.opcode == IORING_OP_CLOSE) {
     ::close(entry.fd);
   } else if (entry.user_data != ring_nobody && entry.user_data != ring_wake) {
@@ -155,18 +156,18 @@ void uring::take_back(const io_uring_sqe& entry) noexcept {
 }
 
 void uring::refuse_waiting() noexcept {
-  while (auto* begun = cancelled_.pop()) begun->progress = io_operation::status::outside;
+  while (auto* refused = cancelled_.pop()) refused->progress = io_operation::status::outside;
   while (auto* operation = submitted_.pop()) finish(*operation, refused_);
   for (int fd : closing_) ::close(fd);
   closing_.clear();
 }
 
-// Asks again and again for completions: a ring that is refused does not tell of them.
+// Polls for completions: after a refusal, waiting on the ring fails.
 void uring::wait_without_ring(clock::time_point deadline) noexcept {
-  constexpr std::chrono::milliseconds between_looks{20};
+  constexpr std::chrono::milliseconds poll_interval{20};
   if (in_kernel_ > 0) {
     (void)io_uring_get_events(&uring_);
-    deadline = std::min(deadline, clock::now() + between_looks);
+    deadline = std::min(deadline, clock::now() + poll_interval);
   }
   pollfd woken{.fd = wake_, .events = POLLIN, .revents = 0};
   eventfd_t writes = 0;
@@ -182,7 +183,7 @@ bool uring::fill_next() noexcept {
     add_wake();
   } else if (auto* cancelled = cancelled_.pop()) {
     add_cancel(*cancelled);
-  } else if (!closing_.empty()) {  // first, so that what is opened next finds the descriptors
+  } else if (!closing_.empty()) {  // before opens, which may need the descriptors
     add_close(closing_.back());
     closing_.pop_back();
   } else if (auto* operation = submitted_.pop()) {
@@ -255,8 +256,8 @@ int uring::submit_and_wait(clock::time_point deadline) noexcept {
   return io_uring_submit_and_wait_timeout(&uring_, &first, 1, &timeout, nullptr);
 }
 
-// Takes all completions out. Those that did not fit into the kernel's queue follow in the next
-// turn, which does not wait then.
+// Handles all completions of the queue. If the queue has overflowed, the rest follows in the next
+// turn, which does not wait.
 void uring::collect() noexcept {
   unsigned head = 0;
   unsigned count = 0;

@@ -1,4 +1,13 @@
-// The reactor on io_uring: one ring, one system call for each turn of the loop.
+// The reactor on io_uring: one ring, and one system call per turn of the loop.
+//
+// Only the reactor's thread uses the ring. An operation moves through these states:
+//
+//   submitted_ --fill--> submission queue --io_uring_enter--> kernel --collect--> finish()
+//                        (status begun, counted by in_kernel_)
+//
+// cancel_begun() queues a cancellation in cancelled_. The operation still completes once, with the
+// result that the kernel gives it. Other threads wake the loop through an eventfd, which the ring
+// polls. If the kernel refuses further entries, refuse() ends all that it has not accepted.
 
 #pragma once
 
@@ -13,8 +22,8 @@ namespace lade::detail {
 
 class uring final : public reactor {
  public:
-  // Throws error with the kernel's reason when io_uring is refused. The ring is usable from the
-  // reactor's thread only, and only after enter_thread.
+  // Throws error with the kernel's reason if io_uring is refused. After enter_thread(), only the
+  // reactor's thread may use the ring.
   uring();
   ~uring() override;
 
@@ -43,7 +52,7 @@ class uring final : public reactor {
   void collect(const io_uring_cqe& completion) noexcept;
 
   void refuse(int failure) noexcept;
-  void take_back(const io_uring_sqe& entry) noexcept;
+  void withdraw(const io_uring_sqe& entry) noexcept;
   void refuse_waiting() noexcept;
   void wait_without_ring(clock::time_point deadline) noexcept;
 
@@ -51,10 +60,10 @@ class uring final : public reactor {
   const char* mode_ = nullptr;  // the optional features that the kernel has
   int wake_ = -1;
   bool wake_polled_ = false;
-  operation_queue cancelled_;  // begun, and to be cancelled
-  std::vector<int> closing_;
-  int refused_ = 0;            // why the kernel takes no more entries, as -errno; 0 while it does
-  std::size_t in_kernel_ = 0;  // operations that it has and that have not completed
+  operation_queue cancelled_;  // operations in flight whose cancellation is not yet submitted
+  std::vector<int> closing_;   // descriptors to close
+  int refused_ = 0;            // -errno of the refusal of entries; 0: none
+  std::size_t in_kernel_ = 0;  // operations in flight
 };
 
 }  // namespace lade::detail

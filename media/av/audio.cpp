@@ -34,8 +34,8 @@ struct decode_audio::texts {
   std::string channel_layout;
 };
 
-static void require_audio_option(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "make decode_audio", why);
+static void require_audio_option(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::invalid_argument, "make decode_audio", reason);
 }
 
 static void check_audio_options(const audio_options& options) {
@@ -79,7 +79,7 @@ decode_audio::decode_audio(const audio_options& options)
   options_.channel_layout = texts_->channel_layout;
   check_audio_options(options);
   options_.channels =
-      wanted_channels(options.channels, options.channel_layout, "make decode_audio").channels();
+      requested_channels(options.channels, options.channel_layout, "make decode_audio").channels();
   require_audio_option(options.samples == 0 || options_.channels > 0, "samples need channels");
   spec_ = audio_spec(options_, options_.channels);
 }
@@ -106,17 +106,18 @@ static void copy_audio_elements(const std::byte* from, std::byte* to, std::size_
 static void copy_padded(const tensor& from, const tensor& slot, audio_layout layout) {
   const bool planar = layout == audio_layout::planar;
   const auto rows = static_cast<std::size_t>(planar ? slot.shape()[0] : 1);
-  const auto per_row = [&](const tensor& of) {
-    return rows == 0 ? 0 : of.spec().elements() / rows;
+  const auto per_row = [&](const tensor& value) {
+    return rows == 0 ? 0 : value.spec().elements() / rows;
   };
   const auto there = per_row(from);
-  const auto wanted = per_row(slot);
+  const auto elements = per_row(slot);
   const auto bytes = element_bytes(slot.type());
   for (std::size_t i = 0; i < rows; ++i) {
-    auto* row = slot.bytes() + i * wanted * bytes;
+    auto* row = slot.bytes() + i * elements * bytes;
     copy_audio_elements(from.bytes() + i * there * element_bytes(from.type()), row, there,
                         slot.type());
-    if (wanted > there) write_silence(row + there * bytes, (wanted - there) * bytes, slot.type());
+    if (elements > there)
+      write_silence(row + there * bytes, (elements - there) * bytes, slot.type());
   }
 }
 
@@ -128,9 +129,9 @@ static void require_samples(const sample_sink& sink) {
 }
 
 [[noreturn]] static void refuse_length(const std::string& doing, std::int64_t samples,
-                                       std::string_view relation, std::int64_t wanted) {
+                                       std::string_view relation, std::int64_t length) {
   throw error(errc::invalid_data, doing,
-              fmt::format("it has {} samples, {} {}", samples, relation, wanted));
+              fmt::format("it has {} samples, {} {}", samples, relation, length));
 }
 
 template <class Source>
@@ -256,21 +257,21 @@ static tensor decode_from(const audio_options& options, const std::string& name,
 }
 
 // Takes memory from the stage for which a coroutine runs.
-static tensor decode_within(const context& here, memory_charge reserved,
+static tensor decode_within(const context& current, memory_charge reserved,
                             const audio_options& options, const std::string& name,
                             const decode_into_sink& source) {
-  const plain_call call(here, std::move(reserved));
-  return decode_from(options, name, source, here.stop);
+  const plain_call call(current, std::move(reserved));
+  return decode_from(options, name, source, current.stop);
 }
 
 // `source` must outlive the await.
 static task<tensor> decode_on_pool(audio_options options, std::string name,
                                    const decode_into_sink& source) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   const auto spec = audio_spec(options, options.channels);
   auto reserved = co_await charge(decoder_bytes + spec.bytes() + staged_bytes(options, spec));
   co_await continue_on_pool();
-  co_return decode_within(here, std::move(reserved), options, name, source);
+  co_return decode_within(current, std::move(reserved), options, name, source);
 }
 
 static task<tensor> read_all_audio(audio_options options, std::shared_ptr<const byte_reader> from,

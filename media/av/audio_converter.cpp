@@ -14,7 +14,7 @@ extern "C" {
 
 namespace lade::media {
 
-channel_layout wanted_channels(int channels, std::string_view layout, std::string_view doing) {
+channel_layout requested_channels(int channels, std::string_view layout, std::string_view doing) {
   if (channels < 0 || channels > sample_sink::most_channels)
     throw error(errc::invalid_argument, doing, "channels must be 1 to 64, or 0");
   if (layout.empty()) return channels > 0 ? channel_layout::usual(channels) : channel_layout();
@@ -73,10 +73,10 @@ void audio_converter::convert(const sample_layout& from, const std::uint8_t* con
   if (stop_requested()) throw error(errc::stopped, to.doing());
   if (!swr_ || from != from_) begin(from, to);
   const int most = check_av(swr_get_out_samples(swr_->get(), count), to.doing());
-  auto place = to.reserve(most);
-  const auto capacity = static_cast<int>(std::min<std::int64_t>(place.capacity, most));
+  auto room = to.reserve(most);
+  const auto capacity = static_cast<int>(std::min<std::int64_t>(room.capacity, most));
   // FFmpeg 5.1 takes an array of addresses that is not const.
-  const int written = swr_convert(swr_->get(), place.channels.data(), capacity,
+  const int written = swr_convert(swr_->get(), room.channels.data(), capacity,
                                   const_cast<const std::uint8_t**>(planes), count);
   to.commit(check_av(written, to.doing()));
 }
@@ -93,10 +93,10 @@ void audio_converter::convert(const AVFrame& from, sample_sink& to) {
 void audio_converter::drain(sample_sink& to) {
   while (!to.is_full()) {
     const int most = std::max(1, swr_get_out_samples(swr_->get(), 0));
-    auto place = to.reserve(most);
-    const auto capacity = static_cast<int>(std::min<std::int64_t>(place.capacity, most));
+    auto room = to.reserve(most);
+    const auto capacity = static_cast<int>(std::min<std::int64_t>(room.capacity, most));
     const int written =
-        check_av(swr_convert(swr_->get(), place.channels.data(), capacity, nullptr, 0), to.doing());
+        check_av(swr_convert(swr_->get(), room.channels.data(), capacity, nullptr, 0), to.doing());
     if (written == 0) return;
     to.commit(written);
   }

@@ -18,7 +18,7 @@ inline constexpr int most_sample_rate = 768'000;  // that options may ask for
 
 // The layout that options ask for; of no channels if they ask for none. Throws
 // error(invalid_argument) for options that cannot work.
-channel_layout wanted_channels(int channels, std::string_view layout, std::string_view doing);
+channel_layout requested_channels(int channels, std::string_view layout, std::string_view doing);
 
 // Whether samples are converted to elements of this type: u8, i16, i32, f32, f64.
 bool is_sample_type(element_type type) noexcept;
@@ -26,7 +26,7 @@ bool is_sample_type(element_type type) noexcept;
 // Converts one stream after another. One thread at a time.
 class audio_converter {
  public:
-  // `channels`: of the result, as wanted_channels() says. `rate`: 0 for the first samples' own.
+  // `channels`: of the result, as requested_channels() says. `rate`: 0 for the first samples' own.
   audio_converter(int rate, channel_layout channels) noexcept
       : rate_(rate), channels_(std::move(channels)) {}
 

@@ -99,12 +99,13 @@ class audio_encoder::state {
   void check_shape(const frame& next) const {
     const auto& codec = encoder.stream();
     const auto& layout = codec.parameters().ch_layout;
-    const auto& given = next.get().ch_layout;
+    const auto& frame_layout = next.get().ch_layout;
     if (next.sample_rate() != codec.sample_rate() || next.channels() != codec.channels())
       throw error(errc::invalid_argument, doing,
                   fmt::format("the frame has {} channels of {} Hz, not {} of {}", next.channels(),
                               next.sample_rate(), codec.channels(), codec.sample_rate()));
-    if (given.order != AV_CHANNEL_ORDER_UNSPEC && av_channel_layout_compare(&given, &layout) != 0)
+    if (frame_layout.order != AV_CHANNEL_ORDER_UNSPEC &&
+        av_channel_layout_compare(&frame_layout, &layout) != 0)
       throw error(errc::invalid_argument, doing, "the channels of the frame have another layout");
   }
 

@@ -17,14 +17,14 @@ bool crops(const audio_options& options) noexcept {
 
 // How many samples of a file become so many of the result.
 static std::int64_t samples_before(const audio_options& options, int rate) {
-  const int wanted = options.sample_rate > 0 ? options.sample_rate : rate;
-  return (rational(options.samples) * rate / wanted).ceil();
+  const int output_rate = options.sample_rate > 0 ? options.sample_rate : rate;
+  return (rational(options.samples) * rate / output_rate).ceil();
 }
 
 // More than libswresample looks ahead: half of 32 samples of the lower rate.
 static std::int64_t look_ahead(const audio_options& options, int rate) {
-  const int wanted = options.sample_rate > 0 ? options.sample_rate : rate;
-  return wanted == rate ? 0 : 64 + (rational(64) * rate / wanted).ceil();
+  const int output_rate = options.sample_rate > 0 ? options.sample_rate : rate;
+  return output_rate == rate ? 0 : 64 + (rational(64) * rate / output_rate).ceil();
 }
 
 static std::int64_t random_begin(const audio_options& options, int rate, std::int64_t first,

@@ -30,7 +30,7 @@ class audio_decoding {
                  const std::stop_token& stop)
       : by_(stream, {.damage = options.damage}),
         converter_(options.sample_rate,
-                   wanted_channels(options.channels, options.channel_layout, to.doing())),
+                   requested_channels(options.channels, options.channel_layout, to.doing())),
         cutter_(window, origin),
         counts_(window.begin && !origin),
         to_(to),
@@ -140,9 +140,9 @@ static std::optional<audio_origin> find_first_sample(format_reader& file, const 
 }
 
 // How many samples at the end of a packet are not of the audio.
-static std::int64_t discarded_at_end(const AVPacket& of) noexcept {
+static std::int64_t discarded_at_end(const AVPacket& packet) noexcept {
   std::size_t size = 0;
-  const auto* data = av_packet_get_side_data(&of, AV_PKT_DATA_SKIP_SAMPLES, &size);
+  const auto* data = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
   if (data == nullptr || size < 8) return 0;
   return io::load_little<std::uint32_t>(reinterpret_cast<const std::byte*>(data) + 4);
 }

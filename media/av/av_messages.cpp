@@ -35,9 +35,9 @@ static bool is_printed(int level) noexcept {
   return false;
 }
 
-// What the decoders of HEVC and H.264 say of a picture that is not there, some of it only to those
-// who debug. `format`: that of the message.
-static bool tells_missing_reference(std::string_view format) noexcept {
+// Whether a message of the HEVC or H.264 decoder reports a missing reference picture; some are
+// debug messages. `format`: the format string of the message.
+static bool reports_missing_reference(std::string_view format) noexcept {
   constexpr std::array<std::string_view, 3> begins{
       "Could not find ref with POC", "reference picture missing during reorder", "Frame num gap"};
   return std::any_of(begins.begin(), begins.end(),
@@ -58,14 +58,15 @@ static lost_packets lost_packets_of(void* source, va_list arguments) noexcept {
 
 static constexpr std::string_view of_lost_packets = "Continuity check failed for pid %d";
 
-// FFmpeg's callback, which must not throw.
+// FFmpeg's log callback; must not throw.
 void take_av_message(void* source, int level, const char* format, va_list arguments) {
-  auto* taker = av_messages::current;
-  if (taker == nullptr) return av_log_default_callback(source, level, format, arguments);
-  if (tells_missing_reference(format)) taker->names_missing_reference_ = true;
-  if (taker->keeps_losses_ && std::string_view(format).starts_with(of_lost_packets))
-    taker->keep(lost_packets_of(source, arguments));
-  const bool is_kept = level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && taker->keeps_warnings_);
+  auto* receiver = av_messages::current;
+  if (receiver == nullptr) return av_log_default_callback(source, level, format, arguments);
+  if (reports_missing_reference(format)) receiver->names_missing_reference_ = true;
+  if (receiver->keeps_losses_ && std::string_view(format).starts_with(of_lost_packets))
+    receiver->keep(lost_packets_of(source, arguments));
+  const bool is_kept =
+      level <= AV_LOG_ERROR || (level == AV_LOG_WARNING && receiver->keeps_warnings_);
   if (!is_kept && !is_printed(level)) return;
   std::array<char, 512> text{};
   if (std::vsnprintf(text.data(), text.size(), format, arguments) <= 0) return;
@@ -75,11 +76,11 @@ void take_av_message(void* source, int level, const char* format, va_list argume
   while (message.ends_with('\n') || message.ends_with('.')) message.remove_suffix(1);
   try {
     if (level == AV_LOG_WARNING) {
-      taker->warnings_.emplace_back(message);
+      receiver->warnings_.emplace_back(message);
       return;
     }
-    if (taker->first_error_.empty()) taker->first_error_ = message;
-    taker->last_error_ = message;
+    if (receiver->first_error_.empty()) receiver->first_error_ = message;
+    receiver->last_error_ = message;
   } catch (const std::bad_alloc&) {}
 }
 
@@ -96,10 +97,10 @@ std::string av_messages::addition() const {
   return last_error_.empty() ? std::string() : " (" + last_error_ + ")";
 }
 
-int check_av(int result, std::string_view doing, const av_messages& said) {
-  if (result >= 0 || result == AVERROR_EXIT || said.last_error().empty())
+int check_av(int result, std::string_view doing, const av_messages& messages) {
+  if (result >= 0 || result == AVERROR_EXIT || messages.last_error().empty())
     return check_av(result, doing);
-  throw error(av_error_code(result), doing, av_category().message(result) + said.addition());
+  throw error(av_error_code(result), doing, av_category().message(result) + messages.addition());
 }
 
 }  // namespace lade::media

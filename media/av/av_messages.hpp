@@ -1,4 +1,4 @@
-// What FFmpeg says in the calls that are made of it.
+// Captures the messages that FFmpeg logs during calls.
 
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace lade::media {
 
-// Where a transport stream misses packets of its own.
+// A gap in the packets of a transport stream.
 struct lost_packets {
   int stream_id = 0;          // the packet identifier
-  std::int64_t position = 0;  // behind the packet that did not continue the one before it
-  int counter = 0;            // of that packet
+  std::int64_t position = 0;  // offset after the packet that follows the gap
+  int counter = 0;            // continuity counter of that packet
 };
 
-// While one lives, FFmpeg's messages on its thread belong to it. They may be nested: the innermost
-// gets them.
+// While an object exists, it receives FFmpeg's messages of its thread. Objects may be nested: the
+// innermost one receives them.
 class av_messages {
  public:
   av_messages() noexcept;
@@ -28,26 +28,26 @@ class av_messages {
   av_messages& operator=(const av_messages&) = delete;
   ~av_messages() { current = outer_; }
 
-  // The last error in FFmpeg's words, without a line's end; empty if there was none.
+  // FFmpeg's last error message, without the line break; empty if there was none.
   const std::string& last_error() const noexcept { return last_error_; }
 
-  // The first one, which is the cause where FFmpeg's layers report an error one after the other.
+  // The first error message: the cause, if several layers of FFmpeg report the same error.
   const std::string& first_error() const noexcept { return first_error_; }
 
-  // Whether a message said that a picture to which others refer is missing. FFmpeg's decoders of
-  // H.264 and HEVC then invent it, and do not flag the frames that are made of it.
+  // Whether a message reported a missing reference picture. FFmpeg's decoders of H.264 and HEVC
+  // then generate one, and do not flag the frames that depend on it.
   bool names_missing_reference() const noexcept { return names_missing_reference_; }
 
-  // Keeps warnings as well from now on.
+  // Records warnings as well, from now on.
   void keep_warnings() noexcept { keeps_warnings_ = true; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
-  // Keeps from now on where FFmpeg's demuxer of transport streams finds that packets are missing.
-  // It flags only what it has begun to collect, and says the rest to those who debug.
+  // Records gaps in transport streams, from now on. FFmpeg's demuxer flags only gaps inside a
+  // packet of a stream, and reports others in debug messages.
   void keep_losses() noexcept { keeps_losses_ = true; }
   const std::vector<lost_packets>& losses() const noexcept { return losses_; }
 
-  // The last error as an addition to a text: " (moov atom not found)".
+  // The last error in parentheses, to append to a text: " (moov atom not found)".
   std::string addition() const;
 
  private:
@@ -67,7 +67,7 @@ class av_messages {
   std::vector<lost_packets> losses_;
 };
 
-// check_av with what FFmpeg has said.
-int check_av(int result, std::string_view doing, const av_messages& said);
+// As check_av, with FFmpeg's error message in the text.
+int check_av(int result, std::string_view doing, const av_messages& messages);
 
 }  // namespace lade::media

@@ -1,4 +1,4 @@
-// Where FFmpeg's demuxers read: bytes in memory, or a reader that is waited for.
+// Inputs of FFmpeg's demuxers: bytes in memory, or a reader, for which a thread blocks.
 
 #pragma once
 
@@ -52,8 +52,8 @@ class blocking_input final : public byte_input {
   explicit blocking_input(std::shared_ptr<const byte_reader> from) noexcept
       : from_(std::move(from)) {}
 
-  // The context of the reads to come, which it must outlive: their runtime, and their stop.
-  void set_context(const context& of) noexcept { context_ = &of; }
+  // Sets the context of later reads: their runtime and stop token. It must outlive them.
+  void set_context(const context& current) noexcept { context_ = &current; }
 
   std::uint64_t size() const override { return from_->size(); }
   bool is_in_memory() const noexcept override { return false; }

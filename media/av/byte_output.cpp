@@ -38,7 +38,7 @@ static bool has_name(int fd, const std::string& name) noexcept {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-// Until it is locked, the muxer that had the part may give it its final name.
+// Before the part is locked, the muxer that owned it may rename it to its final name.
 void file_output::open_part() {
   do {
     if (fd_ >= 0) close(std::exchange(fd_, -1));
@@ -48,7 +48,7 @@ void file_output::open_part() {
       throw error(errc::invalid_argument, "write " + path_, "another muxer writes " + part_);
   } while (!has_name(fd_, part_));
   if (ftruncate(fd_, 0) != 0) fail(errno);
-  if (mode_) set_mode(*mode_ | S_IRUSR | S_IWUSR);  // nobody else reads more of it meanwhile
+  if (mode_) set_mode(*mode_ | S_IRUSR | S_IWUSR);  // grants nobody else more than the old file
 }
 
 void file_output::set_mode(unsigned mode) {
@@ -81,9 +81,9 @@ file_output::~file_output() {
   if (fd_ >= 0) close(fd_);
 }
 
-// Writes to what may be a pipe. One that nobody reads any more is the error EPIPE: its signal,
-// which would end the process, is taken off the thread, unless one waited there before. A write of
-// some bytes raises it, too, if the reader closes meanwhile.
+// Writes to a file or pipe without SIGPIPE. Writing to a pipe without a reader fails with EPIPE and
+// raises the signal, which would end the process. So the signal is blocked, and consumed if it was
+// not pending before. A partial write may raise it, too.
 static ssize_t write_unsignalled(int fd, std::span<const std::byte> bytes) noexcept {
   ::sigset_t pipe;
   ::sigset_t before;
@@ -130,8 +130,8 @@ std::size_t file_output::read(std::span<std::byte> into, std::uint64_t offset) {
   return count;
 }
 
-// A second descriptor keeps the lock until the file has its name, so that no other muxer takes the
-// part in between. Closing the first one reports what could not be written.
+// A second descriptor holds the lock until the file has its name, so that no other muxer takes the
+// part meanwhile. Closing the first descriptor reports write errors.
 void file_output::finish() {
   if (part_.empty()) {
     if (close(std::exchange(fd_, -1)) != 0) fail(errno);

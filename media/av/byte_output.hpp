@@ -1,4 +1,4 @@
-// Where FFmpeg's muxers write: a file, or memory.
+// Outputs of FFmpeg's muxers: a file, or memory.
 
 #pragma once
 
@@ -17,7 +17,7 @@ class byte_output {
  public:
   virtual ~byte_output() = default;
 
-  // Whether offsets may be other than the number of bytes that were written.
+  // Whether writes may have other offsets than the number of bytes written.
   virtual bool can_seek() const noexcept = 0;
 
   virtual void write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
@@ -28,11 +28,11 @@ class byte_output {
 
   virtual std::uint64_t size() const noexcept = 0;
 
-  // Makes what was written last, and visible.
+  // Makes the written data durable and visible.
   virtual void finish() = 0;
 };
 
-// The path that symbolic links at the end of this one lead to, also where nothing is yet.
+// Resolves symbolic links at the end of a path; the target need not exist.
 std::string behind_links(const std::string& path);
 
 // A file that has its name when it is complete, as documented at muxer. Throws error that names it,

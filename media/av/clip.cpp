@@ -23,62 +23,66 @@ namespace lade::media {
 
 static constexpr std::string_view making_clips = "make decode_clip";
 
-static void require_clip_option(bool condition, std::string_view why, std::string_view doing) {
-  if (!condition) throw error(errc::invalid_argument, doing, why);
+static void require_clip_option(bool condition, std::string_view reason, std::string_view doing) {
+  if (!condition) throw error(errc::invalid_argument, doing, reason);
 }
 
-// Parts of rates are so small that no multiple of 65,536 overflows.
+// Bounds the numerator and denominator, so that multiples up to 65,536 do not overflow.
 static bool is_rate(const rational& fps) noexcept {
   constexpr std::int64_t largest = std::int64_t{1} << 40;
   return fps >= rational(1, 1000) && fps <= 1000 && fps.numerator() <= largest &&
          fps.denominator() <= largest;
 }
 
-static void check_sampling(const clip_sampling& how, std::string_view doing) {
-  const auto require = [&](bool condition, std::string_view why) {
-    require_clip_option(condition, why, doing);
+static void check_sampling(const clip_sampling& sampling, std::string_view doing) {
+  const auto require = [&](bool condition, std::string_view reason) {
+    require_clip_option(condition, reason, doing);
   };
-  require(how.frames >= 1 && how.frames <= 1 << 16, "frames must be 1 to 65536");
-  require(how.clips >= 1 && how.clips <= 1 << 10, "clips must be 1 to 1024");
-  require(how.position <= clip_position::spaced, "position is none of clip_position");
-  require(how.fps == 0 || is_rate(how.fps), "fps must be 0, or 0.001 to 1000");
-  require(how.stride >= 1 && how.stride <= 1 << 16, "stride must be 1 to 65536");
-  require(how.fps == 0 || how.stride == 1, "fps and stride cannot both be given");
-  require(how.end <= clip_end::refuse, "end is none of clip_end");
-  if (how.clips == 1) return;
+  require(sampling.frames >= 1 && sampling.frames <= 1 << 16, "frames must be 1 to 65536");
+  require(sampling.clips >= 1 && sampling.clips <= 1 << 10, "clips must be 1 to 1024");
+  require(sampling.position <= clip_position::spaced, "position is none of clip_position");
+  require(sampling.fps == 0 || is_rate(sampling.fps), "fps must be 0, or 0.001 to 1000");
+  require(sampling.stride >= 1 && sampling.stride <= 1 << 16, "stride must be 1 to 65536");
+  require(sampling.fps == 0 || sampling.stride == 1, "fps and stride cannot both be given");
+  require(sampling.end <= clip_end::refuse, "end is none of clip_end");
+  if (sampling.clips == 1) return;
   using enum clip_position;
-  const bool differ = !how.start && (how.position == random || how.position == random_key ||
-                                     how.position == spaced);
+  const bool differ =
+      !sampling.start && (sampling.position == random || sampling.position == random_key ||
+                          sampling.position == spaced);
   require(differ, "several clips need the position random, random_key or spaced");
-  require(how.end != clip_end::shorten, "several clips cannot be shortened");
+  require(sampling.end != clip_end::shorten, "several clips cannot be shortened");
 }
 
-// How long a frame is shown, if the stream states that and its unit of time has to round it. A unit
-// that is as coarse as frames tells nothing of a rounded time.
-static std::optional<rational> rounded_duration(const stream_info& of) {
+// The duration of a frame, if the stream states it and its time base cannot represent it exactly.
+// Empty if the time base is too coarse to recognize rounded times.
+static std::optional<rational> rounded_duration(const stream_info& stream) {
   constexpr std::int64_t fewest_units = 4;
-  const auto rate = of.frame_rate();
+  const auto rate = stream.frame_rate();
   if (!rate || *rate <= 0) return std::nullopt;
   const auto duration = rational(1) / *rate;
-  const auto units = floor_units(duration, of.time_base());
-  if (units < fewest_units || units == ceil_units(duration, of.time_base())) return std::nullopt;
+  const auto units = floor_units(duration, stream.time_base());
+  if (units < fewest_units || units == ceil_units(duration, stream.time_base()))
+    return std::nullopt;
   return duration;
 }
 
-// How long after one frame another begins: the difference of their times. Where these are rounded,
-// but agree to a unit of time with the frame rate that the stream states, frames are as far apart
-// as that rate says: all of a video with a constant rate, of others those whose distance is sought.
+// The distance in time of two frames: the difference of their timestamps, or, if these are rounded
+// but agree with the stated frame rate to one unit, the exact distance by that rate. The latter
+// holds for all frames of a video with a constant rate, and for some pairs of frames of others.
 class frame_distances {
  public:
-  explicit frame_distances(const packet_index& of)
-      : of_(of), unit_(of.stream().time_base()), rounded_(rounded_duration(of.stream())) {
+  explicit frame_distances(const packet_index& index)
+      : index_(index),
+        unit_(index.stream().time_base()),
+        rounded_(rounded_duration(index.stream())) {
     constexpr std::int64_t places = 16;
-    is_constant_ = rounded_ && of.size() > 0;
+    is_constant_ = rounded_ && index.size() > 0;
     for (std::int64_t i = 1; is_constant_ && i <= places; ++i)
-      is_constant_ = agrees(0, (of.size() - 1) * i / places);
+      is_constant_ = agrees(0, (index.size() - 1) * i / places);
   }
 
-  // Compares the distance with a time. The number of frames stands for the end of the video.
+  // Compares a distance with a time. `to`: the number of frames denotes the end of the video.
   std::strong_ordering compare(std::int64_t from, std::int64_t to, const rational& time) const {
     if (rounded_ && agrees(from, to)) {
       const auto order = compare_nearly(exact(from, to), time);
@@ -88,17 +92,18 @@ class frame_distances {
   }
 
  private:
-  // Matroska states the duration of a frame in nanoseconds, of which FFmpeg makes a short fraction.
-  // Times of usual rates, up to 120000/1001, are equal or at least 8 microseconds apart.
+  // Treats nearly equal times as equal: FFmpeg approximates Matroska's frame duration, which is in
+  // nanoseconds, by a fraction. Times at usual rates, up to 120000/1001, are equal or differ by at
+  // least 8 microseconds.
   static std::strong_ordering compare_nearly(const rational& a, const rational& b) {
     const rational step(1, 250'000);
     const auto steps = floor_units(a, step) - floor_units(b, step);
     return steps >= -1 && steps <= 1 ? std::strong_ordering::equal : steps <=> 0;
   }
 
-  // The end has a rounded duration, too.
+  // The duration of the last frame is rounded, too.
   bool agrees(std::int64_t from, std::int64_t to) const {
-    const std::int64_t margin = to < of_.size() ? 1 : 2;
+    const std::int64_t margin = to < index_.size() ? 1 : 2;
     const auto stated = units(from, to);
     return floor_units(exact(from, to), unit_) >= stated - margin &&
            ceil_units(exact(from, to), unit_) <= stated + margin;
@@ -109,123 +114,128 @@ class frame_distances {
   }
 
   std::int64_t units(std::int64_t from, std::int64_t to) const {
-    const auto end = to < of_.size() ? of_.pts(to) : floor_units(of_.end(), unit_);
-    return end - of_.pts(from);
+    const auto end = to < index_.size() ? index_.pts(to) : floor_units(index_.end(), unit_);
+    return end - index_.pts(from);
   }
 
-  const packet_index& of_;
+  const packet_index& index_;
   rational unit_;
   std::optional<rational> rounded_;
   bool is_constant_ = false;
 };
 
-// A clip's frames, if it starts at a given one.
+// The frames of a clip, by its first frame.
 class clip_frames {
  public:
-  clip_frames(const packet_index& of, const clip_sampling& how)
-      : of_(of),
-        how_(how),
-        step_(how.fps > 0 ? rational(1) / how.fps : rational()),
-        distances_(of) {
-    check_sampling(how, "sample a clip");
-    if (of.size() == 0)
-      throw error(errc::invalid_data, "sample a clip of " + of.stream().name(), "it has no frames");
+  clip_frames(const packet_index& index, const clip_sampling& sampling)
+      : index_(index),
+        sampling_(sampling),
+        step_(sampling.fps > 0 ? rational(1) / sampling.fps : rational()),
+        distances_(index) {
+    check_sampling(sampling, "sample a clip");
+    if (index.size() == 0)
+      throw error(errc::invalid_data, "sample a clip of " + index.stream().name(),
+                  "it has no frames");
   }
 
   std::vector<std::int64_t> from(std::int64_t start) const {
     std::vector<std::int64_t> numbers;
-    numbers.reserve(static_cast<std::size_t>(how_.frames));
-    for (int i = 0; i < how_.frames; ++i) {
-      const auto number = how_.fps > 0 ? at_time(start, i) : start + std::int64_t{i} * how_.stride;
-      if (number >= of_.size()) break;
+    numbers.reserve(static_cast<std::size_t>(sampling_.frames));
+    for (int i = 0; i < sampling_.frames; ++i) {
+      const auto number =
+          sampling_.fps > 0 ? at_time(start, i) : start + std::int64_t{i} * sampling_.stride;
+      if (number >= index_.size()) break;
       numbers.push_back(number);
     }
     fill_up(numbers);
     return numbers;
   }
 
-  // The last frame from which a clip does not reach beyond the end; 0 if there is none.
+  // The last start from which a clip fits into the video; 0 if there is none.
   std::int64_t last_start() const {
-    const int spacing = how_.frames - 1;
-    const auto last = of_.size() - 1;
-    if (how_.fps == 0) return std::max<std::int64_t>(0, last - std::int64_t{spacing} * how_.stride);
+    const int spacing = sampling_.frames - 1;
+    const auto last = index_.size() - 1;
+    if (sampling_.fps == 0)
+      return std::max<std::int64_t>(0, last - std::int64_t{spacing} * sampling_.stride);
     const auto time = rational(spacing) * step_;
-    auto number = frame_at(of_.pts(last) - ceil_units(time, of_.stream().time_base())).value_or(0);
+    auto number =
+        frame_at(index_.pts(last) - ceil_units(time, index_.stream().time_base())).value_or(0);
     while (number < last && distances_.compare(number + 1, last, time) >= 0) ++number;
     while (number > 0 && distances_.compare(number, last, time) < 0) --number;
     return number;
   }
 
-  // The frame that is shown at a time; the first one if that is later.
+  // The frame that is shown at a time; the first frame if the video starts later.
   std::int64_t start_at(const rational& time) const {
-    if (time <= of_.time(0)) return 0;
-    if (const auto number = of_.frame_at(time)) return *number;
+    if (time <= index_.time(0)) return 0;
+    if (const auto number = index_.frame_at(time)) return *number;
     throw error(errc::invalid_data,
-                "sample a clip at " + to_string(time) + " s of " + of_.stream().name(),
-                "it ends at " + to_string(of_.end()) + " s");
+                "sample a clip at " + to_string(time) + " s of " + index_.stream().name(),
+                "it ends at " + to_string(index_.end()) + " s");
   }
 
  private:
   std::optional<std::int64_t> frame_at(std::int64_t pts) const {
-    return of_.frame_at(rational(pts) * of_.stream().time_base());
+    return index_.frame_at(rational(pts) * index_.stream().time_base());
   }
 
-  // Frame `i` of the clip: the one that is shown at its time; the number of frames behind the end.
+  // Frame `i` of the clip: the one shown at its time. After the end, the number of frames.
   std::int64_t at_time(std::int64_t start, int i) const {
     if (i == 0) return start;
     const auto time = rational(i) * step_;
-    const auto end = of_.size();
+    const auto end = index_.size();
     auto number =
-        frame_at(of_.pts(start) + floor_units(time, of_.stream().time_base())).value_or(end);
+        frame_at(index_.pts(start) + floor_units(time, index_.stream().time_base())).value_or(end);
     while (number < end && distances_.compare(start, number + 1, time) <= 0) ++number;
     while (number > start && distances_.compare(start, number, time) > 0) --number;
     return number;
   }
 
-  // Adds what stands for the frames behind the end of the video.
+  // Appends the frames that replace those after the end of the video.
   void fill_up(std::vector<std::int64_t>& numbers) const {
     const auto inside = numbers.size();
-    const auto all = static_cast<std::size_t>(how_.frames);
-    if (how_.end == clip_end::shorten) return;
-    if (inside < all && how_.end == clip_end::refuse)
-      throw error(errc::invalid_data, "sample a clip of " + of_.stream().name(),
+    const auto all = static_cast<std::size_t>(sampling_.frames);
+    if (sampling_.end == clip_end::shorten) return;
+    if (inside < all && sampling_.end == clip_end::refuse)
+      throw error(errc::invalid_data, "sample a clip of " + index_.stream().name(),
                   fmt::format("it ends after {} of {} frames", inside, all));
     for (auto i = inside; i < all; ++i)
-      numbers.push_back(how_.end == clip_end::loop ? numbers[i % inside] : of_.size() - 1);
+      numbers.push_back(sampling_.end == clip_end::loop ? numbers[i % inside] : index_.size() - 1);
   }
 
-  const packet_index& of_;
-  const clip_sampling& how_;
-  rational step_;  // between frames, in seconds
+  const packet_index& index_;
+  const clip_sampling& sampling_;
+  rational step_;  // time between frames of the clip, in seconds
   frame_distances distances_;
 };
 
-static std::int64_t random_start(const packet_index& of, std::int64_t last, bool at_key,
+static std::int64_t random_start(const packet_index& index, std::int64_t last, bool at_key,
                                  random& draw) {
   const auto count = static_cast<std::uint64_t>(last) + 1;
   if (!at_key) return static_cast<std::int64_t>(draw.below(count));
   std::vector<std::int64_t> keys;
   for (std::int64_t i = 0; i <= last; ++i)
-    if (of.is_key(i)) keys.push_back(i);
+    if (index.is_key(i)) keys.push_back(i);
   return keys.empty() ? 0 : keys[draw.below(keys.size())];
 }
 
-static std::vector<std::int64_t> spread_frames(const packet_index& of, int count) {
+static std::vector<std::int64_t> spread_frames(const packet_index& index, int count) {
   std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < count; ++i) numbers.push_back((2 * i + 1) * of.size() / (2 * count));
+  for (std::int64_t i = 0; i < count; ++i)
+    numbers.push_back((2 * i + 1) * index.size() / (2 * count));
   return numbers;
 }
 
 // The first frame of clip `i`.
-static std::int64_t start_of_clip(int i, const clip_frames& frames, const packet_index& of,
-                                  const clip_sampling& how, random& draw) {
-  if (how.start) return frames.start_at(*how.start);
+static std::int64_t start_of_clip(int i, const clip_frames& frames, const packet_index& index,
+                                  const clip_sampling& sampling, random& draw) {
+  if (sampling.start) return frames.start_at(*sampling.start);
   const auto last = frames.last_start();
-  switch (how.position) {
+  switch (sampling.position) {
     case clip_position::centre: return last / 2;
-    case clip_position::spaced: return how.clips == 1 ? 0 : last * i / (how.clips - 1);
-    case clip_position::random: return random_start(of, last, false, draw);
-    case clip_position::random_key: return random_start(of, last, true, draw);
+    case clip_position::spaced: return sampling.clips == 1 ? 0 : last * i / (sampling.clips - 1);
+    case clip_position::random: return random_start(index, last, false, draw);
+    case clip_position::random_key: return random_start(index, last, true, draw);
     case clip_position::first:
     case clip_position::spread: break;
   }
@@ -247,7 +257,7 @@ std::vector<std::int64_t> sample_clip(const packet_index& of, const clip_samplin
 std::vector<std::int64_t> clip_from(const packet_index& of, const clip_sampling& how,
                                     std::int64_t first) {
   const clip_frames frames(of, how);
-  (void)of.pts(first);  // refuses a number that the video does not have
+  (void)of.pts(first);  // throws if the video has no such frame
   return frames.from(first);
 }
 
@@ -269,7 +279,7 @@ static tensor_spec clip_spec(const clip_options& options, std::int64_t frames) {
   return {options.type, clips == 1 ? one : one.prepend(clips)};
 }
 
-// The part of a clip that is frame `t`: [h, w, c] or [c, h, w].
+// The part of the clip's tensor for frame `t`: [h, w, c] or [c, h, w].
 static tensor frame_slot(const tensor& clip, clip_layout layout, std::int64_t t) {
   if (layout != clip_layout::cthw) return clip[t];
   const auto& shape = clip.shape();
@@ -308,19 +318,19 @@ static void require_clip_slot(const clip_options& options, const tensor_spec& sp
   require_slot_of(spec, slot, doing);
 }
 
-// Where in the clips a frame is, counted over all of them. In order of the frames.
-struct clip_place {
+// A slot of the clips, counted over all of them, and its frame. Ordered by frame.
+struct clip_slot {
   std::int64_t frame = 0;
-  std::int64_t place = 0;
-  auto operator<=>(const clip_place&) const = default;
+  std::int64_t slot = 0;
+  auto operator<=>(const clip_slot&) const = default;
 };
 
-static std::vector<clip_place> places_of(std::span<const std::int64_t> numbers) {
-  std::vector<clip_place> places;
+static std::vector<clip_slot> slots_of(std::span<const std::int64_t> numbers) {
+  std::vector<clip_slot> slots;
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    places.push_back({numbers[i], static_cast<std::int64_t>(i)});
-  std::ranges::sort(places);
-  return places;
+    slots.push_back({numbers[i], static_cast<std::int64_t>(i)});
+  std::ranges::sort(slots);
+  return slots;
 }
 
 struct decode_clip::texts {
@@ -372,7 +382,7 @@ video_options decode_clip::opening() const {
           .index_directory = options_.index_directory};
 }
 
-// The time that a field of a sample has.
+// Reads a time from a field of a sample.
 static rational start_in_field(const sample& in, std::string_view name) {
   constexpr double most = 0x1p33;
   const double start = in.field(name).number();
@@ -384,10 +394,10 @@ static rational start_in_field(const sample& in, std::string_view name) {
 // `in`: null if there is none.
 std::vector<std::int64_t> decode_clip::numbers_for(const packet_index& of, const sample* in,
                                                    random& draw) const {
-  auto how = options_.sampling;
+  auto sampling = options_.sampling;
   if (in != nullptr && !options_.start_field.empty())
-    how.start = start_in_field(*in, options_.start_field);
-  return sample_clip(of, how, draw);
+    sampling.start = start_in_field(*in, options_.start_field);
+  return sample_clip(of, sampling, draw);
 }
 
 tensor_spec decode_clip::spec_of(std::span<const std::int64_t> numbers) const {
@@ -414,24 +424,23 @@ tensor decode_clip::operator()(const sample& in, random draw) const {
 
 void decode_clip::write_clip(const video& from, std::span<const std::int64_t> numbers,
                              const tensor& slot, random draw, const std::stop_token& stop) const {
-  const auto places = places_of(numbers);
+  const auto slots = slots_of(numbers);
   const auto length = static_cast<std::int64_t>(numbers.size()) / options_.sampling.clips;
   selection_statistics counted;
   from.for_each_frame(
       numbers,
       [&](std::int64_t number, const frame& decoded) {
-        const auto [first, last] = std::ranges::equal_range(places, number, {}, &clip_place::frame);
+        const auto [first, last] = std::ranges::equal_range(slots, number, {}, &clip_slot::frame);
         for (const auto& each : std::ranges::subrange(first, last)) {
-          const auto& clip = options_.sampling.clips == 1 ? slot : slot[each.place / length];
-          write_frame(decoded, image_, frame_slot(clip, options_.layout, each.place % length),
-                      draw);
+          const auto& clip = options_.sampling.clips == 1 ? slot : slot[each.slot / length];
+          write_frame(decoded, image_, frame_slot(clip, options_.layout, each.slot % length), draw);
         }
       },
       options_.decoding, &counted, stop);
   damaged_->fetch_add(from.damaged() + counted.damaged, std::memory_order_relaxed);
 }
 
-// Whether the file begins as an MP4 file does (ISO/IEC 14496-12, 4.3).
+// Whether the file starts with the box of MP4 files, ftyp (ISO/IEC 14496-12, 4.3).
 static bool begins_with_file_type(const buffer& file) noexcept {
   return file.size() >= 8 && file.text().substr(4, 4) == "ftyp";
 }
@@ -449,7 +458,7 @@ std::size_t decode_clip::memory_needed(const sample& in) const {
   return spec_.bytes() + memory_to_write(in);
 }
 
-// The copy of the decoder is the coroutine's.
+// The coroutine owns the copy of the decoder.
 task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                     random draw) {
   if (!decode.options_.start_field.empty())
@@ -460,9 +469,9 @@ task<tensor> decode_clip::read_clip(decode_clip decode, std::shared_ptr<const by
   const auto spec = decode.spec_of(numbers);
   const auto memory = co_await allocate(spec.bytes());
   const tensor clip(spec, memory);
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   co_await continue_on_pool();
-  decode.write_clip(opened, numbers, clip, draw, here.stop);
+  decode.write_clip(opened, numbers, clip, draw, current.stop);
   co_return clip;
 }
 

@@ -15,7 +15,7 @@
 
 namespace lade::media {
 
-// Idle contexts, the one that was used last at the end.
+// The idle contexts; the most recently used one is the last.
 struct pooled_codec::store {
   struct idle {
     std::string key;
@@ -33,10 +33,11 @@ struct pooled_codec::store {
   }
 };
 
-// Decoders that are as new after avcodec_flush_buffers. FFmpeg's decoders of images keep palettes
-// and pixels, that of AAC the state of its noise; that of Opus drops the samples before a stream's
-// first one (its pre-skip, RFC 7845, 4.2) only when it is new. Those of MPEG-1, -2 and -4 keep what
-// headers of an earlier stream said.
+// Whether avcodec_flush_buffers resets the decoder completely. It does not for
+//   - decoders of images: they keep palettes and pixels
+//   - AAC: keeps the state of its noise generator
+//   - Opus: drops the pre-skip (RFC 7845, 4.2) only in a new decoder
+//   - MPEG-1, -2 and -4: keep fields of headers
 static bool flushes_completely(AVCodecID codec) noexcept {
   constexpr std::array known{
       AV_CODEC_ID_H264,      AV_CODEC_ID_HEVC,      AV_CODEC_ID_VP8,       AV_CODEC_ID_VP9,
@@ -58,48 +59,49 @@ static void append_text(std::string& key, std::string_view text) {
   key.append(text);
 }
 
-static std::string codec_key(const AVCodecParameters& of, const decode_options& options,
+static std::string codec_key(const AVCodecParameters& parameters, const decode_options& options,
                              const AVRational& time_base) {
   std::string key;
-  for (const int value : {int(of.codec_id),
-                          int(of.codec_tag),
-                          of.format,
-                          of.width,
-                          of.height,
-                          of.profile,
-                          of.level,
-                          int(of.field_order),
-                          int(of.color_range),
-                          int(of.color_primaries),
-                          int(of.color_trc),
-                          int(of.color_space),
-                          int(of.chroma_location),
-                          of.video_delay,
-                          of.sample_rate,
-                          of.block_align,
-                          of.frame_size,
-                          of.bits_per_coded_sample,
-                          of.bits_per_raw_sample,
-                          of.sample_aspect_ratio.num,
-                          of.sample_aspect_ratio.den,
-                          of.initial_padding,
-                          of.trailing_padding,
-                          of.seek_preroll,
-                          int(of.ch_layout.order),
-                          of.ch_layout.nb_channels,
+  for (const int value : {int(parameters.codec_id),
+                          int(parameters.codec_tag),
+                          parameters.format,
+                          parameters.width,
+                          parameters.height,
+                          parameters.profile,
+                          parameters.level,
+                          int(parameters.field_order),
+                          int(parameters.color_range),
+                          int(parameters.color_primaries),
+                          int(parameters.color_trc),
+                          int(parameters.color_space),
+                          int(parameters.chroma_location),
+                          parameters.video_delay,
+                          parameters.sample_rate,
+                          parameters.block_align,
+                          parameters.frame_size,
+                          parameters.bits_per_coded_sample,
+                          parameters.bits_per_raw_sample,
+                          parameters.sample_aspect_ratio.num,
+                          parameters.sample_aspect_ratio.den,
+                          parameters.initial_padding,
+                          parameters.trailing_padding,
+                          parameters.seek_preroll,
+                          int(parameters.ch_layout.order),
+                          parameters.ch_layout.nb_channels,
                           time_base.num,
                           time_base.den,
                           options.threads,
                           int(options.damage)})
     append_bytes(key, value);
-  append_bytes(key, of.bit_rate);
-  append_bytes(key, of.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? of.ch_layout.u.mask : 0);
+  append_bytes(key, parameters.bit_rate);
+  append_bytes(
+      key, parameters.ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? parameters.ch_layout.u.mask : 0);
   append_bytes(key, options.max_pixels);
   append_text(key, options.decoder);
   append_text(key, options.options);
-  append_newer_parameters(key, of);
-  key.append(reinterpret_cast<const char*>(of.extradata),
-             static_cast<std::size_t>(of.extradata_size));
+  append_newer_parameters(key, parameters);
+  key.append(reinterpret_cast<const char*>(parameters.extradata),
+             static_cast<std::size_t>(parameters.extradata_size));
   return key;
 }
 
@@ -133,31 +135,32 @@ static const AVCodec& find_av_decoder(AVCodecID codec, std::string_view name,
 
 static void open_codec(AVCodecContext& context, const AVCodec& decoder,
                        const decode_options& options, std::string_view doing) {
-  const av_messages said;
+  const av_messages messages;
   auto parsed = parse_av_options(options.options, doing);
   AVDictionary* left = parsed.release();
   const int result = avcodec_open2(&context, &decoder, &left);
   parsed.reset(left);
-  check_av(result, doing, said);
+  check_av(result, doing, messages);
   refuse_unknown_options(left, doing);
 }
 
-// FFmpeg's H.264 decoder takes marks of absent pictures for errors, which are normal behind a key
-// frame of an open group of pictures. It flags the frames that it has to repair. That of TIFF takes
-// tags that it does not know for errors; decoder looks at what else it says.
+// The error recognition for damage_policy::refuse.
+//   - H.264: not explode. References to absent pictures are errors to it, but normal after a key
+//     frame of an open group of pictures. It flags the frames that it conceals.
+//   - TIFF: not explode. Unknown tags are errors to it; `decoder` reads its messages instead.
 static int strict_recognition(AVCodecID codec) noexcept {
   constexpr int check = AV_EF_CRCCHECK | AV_EF_BITSTREAM;
   const bool takes_for_errors = codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_TIFF;
   return takes_for_errors ? check : check | AV_EF_EXPLODE;
 }
 
-// libavcodec takes these for granted, and ends the process otherwise.
-static void check_decodable(const AVCodecParameters& of, std::string_view doing) {
-  if (of.codec_type != AVMEDIA_TYPE_VIDEO && of.codec_type != AVMEDIA_TYPE_AUDIO)
+// libavcodec aborts the process if these do not hold.
+static void check_decodable(const AVCodecParameters& parameters, std::string_view doing) {
+  if (parameters.codec_type != AVMEDIA_TYPE_VIDEO && parameters.codec_type != AVMEDIA_TYPE_AUDIO)
     throw error(errc::unsupported, doing, "only video and audio are decoded");
-  if (of.video_delay < 0 || of.video_delay > most_reordered_pictures)
+  if (parameters.video_delay < 0 || parameters.video_delay > most_reordered_pictures)
     throw error(errc::invalid_data, doing,
-                fmt::format("it states to reorder {} pictures", of.video_delay));
+                fmt::format("it states to reorder {} pictures", parameters.video_delay));
 }
 
 static av_codec_context new_context(const AVCodecParameters& parameters,
@@ -171,8 +174,8 @@ static av_codec_context new_context(const AVCodecParameters& parameters,
   context->thread_count = options.threads;
   context->pkt_timebase = time_base;
   context->max_pixels = options.max_pixels;
-  context->flags |= AV_CODEC_FLAG_UNALIGNED;  // a display rectangle begins where it is stated to
-  if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // they would print
+  context->flags |= AV_CODEC_FLAG_UNALIGNED;  // crop exactly, also to unaligned columns
+  if (options.threads > 1) context->log_level_offset = AV_LOG_TRACE;  // silences its threads
   if (options.damage == damage_policy::refuse)
     context->err_recognition = strict_recognition(parameters.codec_id);
   context->opaque = memory;
@@ -209,7 +212,7 @@ pooled_codec::~pooled_codec() {
   avcodec_flush_buffers(context_.get());
   if (memory_) memory_->leave();
   auto& idle = store::instance();
-  store::idle closed;  // behind the lock, for closing may wait for threads
+  store::idle closed;  // destroyed after the lock: closing may wait for threads
   const std::lock_guard lock(idle.mutex);
   if (idle.contexts.size() == store::capacity) {
     closed = std::move(idle.contexts.front());

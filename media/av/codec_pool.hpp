@@ -1,4 +1,4 @@
-// Open decoders that are used by one stream after another.
+// A pool of open decoders.
 
 #pragma once
 
@@ -20,16 +20,16 @@ namespace lade::media {
 // The most pictures that a codec reorders (ITU-T H.264, A.3.1; H.265, A.4.2).
 inline constexpr int most_reordered_pictures = 16;
 
-// Throws error(invalid_argument) for options that no decoder can use, error(unsupported) for a
-// decoder that FFmpeg does not have.
+// Throws error(invalid_argument) if no decoder can use the options, error(unsupported) if FFmpeg
+// lacks the decoder.
 void check_decode_options(const decode_options& options, std::string_view doing);
 
-// A decoder's context, and what it was opened with. Returned to the pool by its destructor, unless
-// discard() was called or its codec keeps state from one stream to the next.
+// Owns a decoder's context. The destructor flushes it and returns it to the pool, unless discard()
+// was called or a flush does not reset the codec. One thread at a time.
 class pooled_codec {
  public:
-  // An idle context for equal parameters and options, or a new one. Throws as the constructor of
-  // decoder does; `doing` is the text of its errors.
+  // Returns an idle context with the same parameters and options, or opens one. Throws the errors
+  // of the constructor of decoder. `doing`: the operation, for errors.
   static pooled_codec acquire(const AVCodecParameters& parameters, const decode_options& options,
                               const AVRational& time_base, std::string_view doing);
 
@@ -40,12 +40,12 @@ class pooled_codec {
   AVCodecContext* operator->() const noexcept { return context_.get(); }
   AVCodecContext* get() const noexcept { return context_.get(); }
 
-  // Called before each call of FFmpeg for the context.
+  // Must be called before each call of FFmpeg with the context.
   void enter() const {
     if (memory_) memory_->enter();
   }
 
-  // After an error, or something that a flush does not undo: the context is not used again.
+  // Call after an error, or a change that a flush does not undo: the context is then freed.
   void discard() noexcept { reusable_ = false; }
 
   // Frees all idle contexts.
@@ -61,9 +61,9 @@ class pooled_codec {
         key_(std::move(key)),
         reusable_(reusable) {}
 
-  std::unique_ptr<thread_memory> memory_;  // of `context_`, which it outlives
+  std::unique_ptr<thread_memory> memory_;  // used by `context_`; must outlive it
   av_codec_context context_;
-  std::string key_;  // the bytes of all that the context was opened with
+  std::string key_;  // parameters and options with which it was opened, as bytes
   bool reusable_;
 };
 

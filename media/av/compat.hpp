@@ -63,22 +63,22 @@ inline void set_duration(AVFrame& frame, std::int64_t duration) noexcept {
 // Appends the parameters that decoders take from newer releases only: from FFmpeg 6.1 on, the rate
 // of frames and side data, which frames get; from 8.1 on, what alpha means.
 inline void append_newer_parameters([[maybe_unused]] std::string& key,
-                                    [[maybe_unused]] const AVCodecParameters& of) {
+                                    [[maybe_unused]] const AVCodecParameters& parameters) {
   [[maybe_unused]] const auto append = [&](const auto* values, std::size_t count) {
     key.append(reinterpret_cast<const char*>(values), count * sizeof *values);
   };
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
-  append(&of.framerate, 1);
-  append(&of.nb_coded_side_data, 1);
-  for (int i = 0; i < of.nb_coded_side_data; ++i) {
-    const auto& each = of.coded_side_data[i];
+  append(&parameters.framerate, 1);
+  append(&parameters.nb_coded_side_data, 1);
+  for (int i = 0; i < parameters.nb_coded_side_data; ++i) {
+    const auto& each = parameters.coded_side_data[i];
     append(&each.type, 1);
     append(&each.size, 1);
     append(each.data, each.size);
   }
 #endif
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(62, 15, 100)
-  append(&of.alpha_mode, 1);
+  append(&parameters.alpha_mode, 1);
 #endif
 }
 

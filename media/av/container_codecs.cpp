@@ -101,13 +101,13 @@ bool holds_codec(const AVOutputFormat& format, AVCodecID codec) noexcept {
   return refuses_by_itself(format.name) || is_held_beside(format.name, codec);
 }
 
-std::string_view says_unreadable(const av_messages& said) noexcept {
+std::string_view says_unreadable(const av_messages& messages) noexcept {
   const auto tells = [](std::string_view message) {
     return message.find("private data stream") != message.npos ||
            message.find("will be unreadable") != message.npos;
   };
-  if (tells(said.first_error())) return said.first_error();
-  const auto& all = said.warnings();
+  if (tells(messages.first_error())) return messages.first_error();
+  const auto& all = messages.warnings();
   const auto found = std::find_if(all.begin(), all.end(), tells);
   return found == all.end() ? std::string_view() : *found;
 }

@@ -19,8 +19,8 @@ bool holds_packets(const AVOutputFormat& format) noexcept;
 // muxers tell; see says_unreadable.
 bool holds_codec(const AVOutputFormat& format, AVCodecID codec) noexcept;
 
-// What FFmpeg's muxer has said of a stream that will not be read again; empty if nothing. `said`
-// must keep warnings.
-std::string_view says_unreadable(const av_messages& said) noexcept;
+// The message of FFmpeg's muxer that a stream cannot be read back; empty if there is none.
+// `messages` must keep warnings.
+std::string_view says_unreadable(const av_messages& messages) noexcept;
 
 }  // namespace lade::media

@@ -19,10 +19,11 @@ extern "C" {
 
 namespace lade::media {
 
-[[noreturn]] static void refuse_conversion(const frame& of, std::string_view what) {
-  throw error(
-      errc::unsupported,
-      "convert a frame of " + of.stream().name() + " from " + std::string(of.pixel_format()), what);
+[[noreturn]] static void refuse_conversion(const frame& source, std::string_view feature) {
+  throw error(errc::unsupported,
+              "convert a frame of " + source.stream().name() + " from " +
+                  std::string(source.pixel_format()),
+              feature);
 }
 
 // How the components of a frame lie in its planes; empty if they lie in a way that pictures do not
@@ -66,74 +67,75 @@ static bool is_jpeg_format(int format) noexcept {
   }
 }
 
-static colour_matrix matrix_of(const frame& of) {
-  switch (of.get().colorspace) {
+static colour_matrix matrix_of(const frame& source) {
+  switch (source.get().colorspace) {
     case AVCOL_SPC_BT709: return colour_matrix::bt709;
     case AVCOL_SPC_BT470BG:
     case AVCOL_SPC_SMPTE170M: return colour_matrix::bt601;
     case AVCOL_SPC_BT2020_NCL: return colour_matrix::bt2020;
     case AVCOL_SPC_UNSPECIFIED:
     case AVCOL_SPC_RESERVED: {
-      const bool high_definition = of.width() >= 1280 || of.height() > 576;
-      return high_definition && !is_jpeg_format(of.get().format) ? colour_matrix::bt709
-                                                                 : colour_matrix::bt601;
+      const bool high_definition = source.width() >= 1280 || source.height() > 576;
+      return high_definition && !is_jpeg_format(source.get().format) ? colour_matrix::bt709
+                                                                     : colour_matrix::bt601;
     }
-    default: refuse_conversion(of, "the colour matrix is " + std::string(of.colour().matrix));
+    default:
+      refuse_conversion(source, "the colour matrix is " + std::string(source.colour().matrix));
   }
 }
 
-static chroma_siting siting_of(const frame& of) {
+static chroma_siting siting_of(const frame& source) {
   constexpr auto first = chroma_site::first;
   constexpr auto middle = chroma_site::middle;
   constexpr auto last = chroma_site::last;
-  switch (of.get().chroma_location) {
+  switch (source.get().chroma_location) {
     case AVCHROMA_LOC_LEFT: return left_siting;
     case AVCHROMA_LOC_CENTER: return centre_siting;
     case AVCHROMA_LOC_TOPLEFT: return top_left_siting;
     case AVCHROMA_LOC_TOP: return {middle, first};
     case AVCHROMA_LOC_BOTTOMLEFT: return {first, last};
     case AVCHROMA_LOC_BOTTOM: return {middle, last};
-    default: return is_jpeg_format(of.get().format) ? centre_siting : left_siting;
+    default: return is_jpeg_format(source.get().format) ? centre_siting : left_siting;
   }
 }
 
-static void check_format(const frame& of, const AVPixFmtDescriptor* format) {
-  if (of.kind() != stream_kind::video)
-    throw error(errc::invalid_argument, "convert a frame of " + of.stream().name(),
+static void check_format(const frame& source, const AVPixFmtDescriptor* format) {
+  if (source.kind() != stream_kind::video)
+    throw error(errc::invalid_argument, "convert a frame of " + source.stream().name(),
                 "it is audio, not a picture");
   constexpr std::uint64_t foreign = AV_PIX_FMT_FLAG_HWACCEL | AV_PIX_FMT_FLAG_BITSTREAM |
                                     AV_PIX_FMT_FLAG_PAL | AV_PIX_FMT_FLAG_FLOAT |
                                     AV_PIX_FMT_FLAG_BAYER;
   if (format == nullptr || (format->flags & foreign) != 0)
-    refuse_conversion(of, "the format is not handled");
+    refuse_conversion(source, "the format is not handled");
   constexpr bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
   const bool big_samples = (format->flags & AV_PIX_FMT_FLAG_BE) != 0;
   if (format->comp[0].depth > 8 && big_samples == little)
-    refuse_conversion(of, "samples are not in the byte order of this machine");
+    refuse_conversion(source, "samples are not in the byte order of this machine");
   for (int c = 1; c < format->nb_components; ++c)
     if (format->comp[c].depth != format->comp[0].depth)
-      refuse_conversion(of, "components have different depths");
+      refuse_conversion(source, "components have different depths");
 }
 
 picture picture_of(const frame& from) {
-  const auto& of = from.get();
-  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.format));
+  const auto& av = from.get();
+  const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(av.format));
   check_format(from, format);
   const auto layout = layout_of(*format);
-  if (!layout) refuse_conversion(from, "its planes lie in a way that is not handled");
-  picture result{.width = of.width, .height = of.height, .layout = *layout};
+  if (!layout) refuse_conversion(from, "the layout of its planes is not supported");
+  picture result{.width = av.width, .height = av.height, .layout = *layout};
   for (std::size_t i = 0; i < result.planes.size(); ++i)
-    result.planes[i] = {.data = of.data[i], .stride = of.linesize[i]};
+    result.planes[i] = {.data = av.data[i], .stride = av.linesize[i]};
   result.bits = format->comp[0].depth;
   result.shift = format->comp[0].shift;
   result.chroma_shift_x = format->log2_chroma_w;
   result.chroma_shift_y = format->log2_chroma_h;
   const bool yuv = (format->flags & AV_PIX_FMT_FLAG_RGB) == 0;
   const bool grey = format->nb_components < 3;
-  const bool full_by_default = !yuv || grey || is_jpeg_format(of.format);
-  result.full_range = of.color_range == AVCOL_RANGE_UNSPECIFIED
+  const bool full_by_default = !yuv || grey || is_jpeg_format(av.format);
+  result.full_range = av.color_range == AVCOL_RANGE_UNSPECIFIED
                           ? full_by_default
-                          : !yuv || of.color_range == AVCOL_RANGE_JPEG;
+                          : !yuv || av.color_range == AVCOL_RANGE_JPEG;
   if (yuv && !grey) result.matrix = matrix_of(from);
   result.siting = siting_of(from);
   constexpr double widest = 256;
@@ -172,7 +174,7 @@ tensor to_tensor(const frame& from, const image_options& how, random draw) {
 tensor_spec planes_spec(const frame& of) {
   const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(of.get().format));
   check_format(of, format);
-  if (!layout_of(*format)) refuse_conversion(of, "its planes lie in a way that is not handled");
+  if (!layout_of(*format)) refuse_conversion(of, "the layout of its planes is not supported");
   const auto type = format->comp[0].depth > 8 ? element_type::u16 : element_type::u8;
   const std::int64_t width = of.width();
   const std::int64_t height = of.height();
@@ -195,10 +197,10 @@ tensor_spec planes_spec(const frame& of) {
 void write_planes(const frame& from, const tensor& out) {
   const auto spec = planes_spec(from);
   require_slot_of(spec, out, "copy the planes of a frame of " + from.stream().name());
-  const auto& of = from.get();
+  const auto& av = from.get();
   check_av(av_image_copy_to_buffer(reinterpret_cast<std::uint8_t*>(out.bytes()),
-                                   static_cast<int>(spec.bytes()), of.data, of.linesize,
-                                   static_cast<AVPixelFormat>(of.format), of.width, of.height, 1),
+                                   static_cast<int>(spec.bytes()), av.data, av.linesize,
+                                   static_cast<AVPixelFormat>(av.format), av.width, av.height, 1),
            "copy the planes of a frame of " + from.stream().name());
 }
 

@@ -26,8 +26,8 @@ struct demuxer::state {
   blocking_input* slow = nullptr;       // the input of `file`; null for a file in memory
   std::unique_ptr<format_reader> file;
   std::atomic<bool> busy = false;
-  std::vector<packet> held;     // read by stream(), not yet yielded; in the order of the file
-  bool was_read_apart = false;  // since stream() read: the file is elsewhere
+  std::vector<packet> held;          // read by stream(), not yet yielded; in the order of the file
+  bool was_read_separately = false;  // since stream() read: the file is elsewhere
 };
 
 // Held by the one coroutine that uses a demuxer.
@@ -50,9 +50,9 @@ class demuxer_use {
 static task<> call_on(thread_pool* thread, blocking_input* slow,
                       const std::function<void()>& work) {
   if (thread != nullptr) {
-    auto& here = co_await this_context_reference();
-    if (here.runtime == nullptr) throw error(errc::no_runtime, "read a media file");
-    slow->set_context(here);
+    auto& current = co_await this_context_reference();
+    if (current.runtime == nullptr) throw error(errc::no_runtime, "read a media file");
+    slow->set_context(current);
     co_await continue_on(*thread);
   }
   work();
@@ -72,14 +72,14 @@ demuxer::~demuxer() = default;
 template <class State>
 static task<> open_slowly(State& state, std::shared_ptr<const byte_reader> from,
                           demux_options options) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   auto input = std::make_unique<blocking_input>(from);
   state.slow = input.get();
   state.thread =
       std::make_unique<thread_pool>(thread_pool_options{.threads = 1, .name = "lade-demux"});
   const std::function<void()> make = [&] {
     state.file =
-        std::make_unique<format_reader>(std::move(input), from->name(), options, here.stop);
+        std::make_unique<format_reader>(std::move(input), from->name(), options, current.stop);
   };
   co_await call_on(state.thread.get(), state.slow, make);
 }
@@ -129,12 +129,12 @@ static constexpr std::size_t step_bytes = std::size_t{1} << 16;
 
 template <class State>
 static task<packets> read_window(std::shared_ptr<State> kept, int stream, time_window window) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   const demuxer_use use(kept->busy, kept->file->name());
-  kept->file->set_stop(here.stop);
+  kept->file->set_stop(current.stop);
   window_reader reader(*kept->file, stream, window);
   kept->held.clear();
-  kept->was_read_apart = true;
+  kept->was_read_separately = true;
   std::list<memory_charge> charges;
   bool more = true;
   const std::function<void()> step = [&] { more = reader.step(step_bytes); };
@@ -206,7 +206,7 @@ class packet_collector {
  private:
   // The packets of a stream among those that were examined.
   struct part {
-    explicit part(stream_info of) : info(std::move(of)) {}
+    explicit part(stream_info stream) : info(std::move(stream)) {}
 
     stream_info info;
     std::size_t packets = 0;
@@ -214,8 +214,8 @@ class packet_collector {
     std::int64_t first = AV_NOPTS_VALUE;  // order_of the first one
   };
 
-  std::size_t place_of(const packet& of) const {
-    const auto found = std::find(streams_.begin(), streams_.end(), of.get().stream_index);
+  std::size_t place_of(const packet& packet) const {
+    const auto found = std::find(streams_.begin(), streams_.end(), packet.get().stream_index);
     return static_cast<std::size_t>(found - streams_.begin());
   }
 
@@ -236,16 +236,17 @@ class packet_collector {
   }
 
   // Whether the packet is behind the duration of an element.
-  bool is_behind(const part& of, const packet& next) const {
-    if (!options_.duration || of.packets == 0) return false;
+  bool is_behind(const part& candidate, const packet& next) const {
+    if (!options_.duration || candidate.packets == 0) return false;
     const auto stamp = order_of(next.get());
-    if (of.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return true;
-    return (rational(stamp) - rational(of.first)) * of.info.time_base() >= *options_.duration;
+    if (candidate.first == AV_NOPTS_VALUE || stamp == AV_NOPTS_VALUE) return true;
+    return (rational(stamp) - rational(candidate.first)) * candidate.info.time_base() >=
+           *options_.duration;
   }
 
   // Matroska does not state decoding times.
-  static std::int64_t order_of(const AVPacket& of) noexcept {
-    return of.dts != AV_NOPTS_VALUE ? of.dts : of.pts;
+  static std::int64_t order_of(const AVPacket& packet) noexcept {
+    return packet.dts != AV_NOPTS_VALUE ? packet.dts : packet.pts;
   }
 
   format_reader& file_;
@@ -260,8 +261,8 @@ class packet_collector {
 
 static void check_streams(const format_reader& file, std::vector<int> streams,
                           const packet_stream_options& options) {
-  const auto refuse = [&](const char* why) {
-    throw error(errc::invalid_argument, file.doing("stream packets of"), why);
+  const auto refuse = [&](const char* reason) {
+    throw error(errc::invalid_argument, file.doing("stream packets of"), reason);
   };
   if (options.packets == 0 || (options.duration && *options.duration <= 0))
     refuse("packets and duration must be above 0");
@@ -277,18 +278,18 @@ static async_generator<packets> stream_packets(std::shared_ptr<State> kept,
                                                std::vector<int> streams,
                                                packet_stream_options options) {
   const demuxer_use use(kept->busy, kept->file->name());
-  if (kept->was_read_apart) kept->held.clear();
+  if (kept->was_read_separately) kept->held.clear();
   packet_collector collector(*kept->file, std::move(streams), options, kept->held);
   bool found = false;
   const std::function<void()> read = [&] {
-    if (kept->was_read_apart) kept->file->rewind();
-    kept->was_read_apart = true;  // if this fails, the next call begins anew
+    if (kept->was_read_separately) kept->file->rewind();
+    kept->was_read_separately = true;  // if this fails, the next call begins anew
     found = collector.read();
-    kept->was_read_apart = false;
+    kept->was_read_separately = false;
   };
   while (true) {
-    auto& here = co_await this_context_reference();
-    kept->file->set_stop(here.stop);
+    auto& current = co_await this_context_reference();
+    kept->file->set_stop(current.stop);
     co_await call_on(kept->thread.get(), kept->slow, read);
     if (!found) co_return;
     auto charged = co_await charge(collector.bytes());

@@ -15,9 +15,9 @@ extern "C" {
 
 namespace lade::media {
 
-[[noreturn]] static void refuse_option(std::string_view key, const std::string& why,
+[[noreturn]] static void refuse_option(std::string_view key, const std::string& reason,
                                        std::string_view doing) {
-  throw error(errc::invalid_argument, doing, "the option " + std::string(key) + " " + why);
+  throw error(errc::invalid_argument, doing, "the option " + std::string(key) + " " + reason);
 }
 
 // Options that state what a member states, with the member.
@@ -136,7 +136,7 @@ static bool is_refused_in_library(std::string_view option, std::string_view key)
   refuse_option(option, std::string("is given beside the member ") + member, doing);
 }
 
-static void check_nested(std::string_view option, const char* value, const rate_members& given,
+static void check_nested(std::string_view option, const char* value, const rate_members& members,
                          std::string_view doing) {
   const std::string text(value);
   for (std::size_t first = 0; first <= text.size();) {
@@ -149,14 +149,14 @@ static void check_nested(std::string_view option, const char* value, const rate_
       refuse_option(name, "is refused: it opens a file, or states what a member states", doing);
     const auto is = one.find('=');
     const auto set = is == one.npos ? std::string() : plain_key(one.substr(is + 1));
-    if (const char* member = overridden_in_library(key, set, given))
+    if (const char* member = overridden_in_library(key, set, members))
       refuse_with_member(name, member, doing);
     first = end + 1;
   }
 }
 
 void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
-                           const rate_members& given, std::string_view doing) {
+                           const rate_members& members, std::string_view doing) {
   const AVDictionaryEntry* entry = nullptr;
   while ((entry = av_dict_get(options, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
     const std::string_view key = entry->key;
@@ -165,8 +165,8 @@ void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
     if (is_of_encoder(key)) refuse_option(key, "is set by the encoder", doing);
     if (names_file(key)) refuse_option(key, "names a file, which encoders do not open", doing);
     if (key == "flags") check_flags(encoder, entry->value, doing);
-    if (is_nested(key)) check_nested(key, entry->value, given, doing);
-    if (const char* member = overridden_member(encoder, *entry, given))
+    if (is_nested(key)) check_nested(key, entry->value, members, doing);
+    if (const char* member = overridden_member(encoder, *entry, members))
       refuse_with_member(entry->key, member, doing);
   }
 }
@@ -180,10 +180,10 @@ void silence_library(const AVCodec& encoder, AVDictionary*& options) {
   check_av(av_dict_set(&options, key, value.c_str(), 0), "set options of libx265");
 }
 
-void refuse_ignored_options(const av_messages& said, std::string_view doing) {
+void refuse_ignored_options(const av_messages& messages, std::string_view doing) {
   constexpr auto beginnings = std::to_array<std::string_view>(
       {"Error parsing option", "Unknown option", "Invalid value for", "Error setting option"});
-  for (const auto& each : said.warnings())
+  for (const auto& each : messages.warnings())
     if (std::any_of(beginnings.begin(), beginnings.end(),
                     [&](auto text) { return each.starts_with(text); }))
       throw error(errc::invalid_argument, doing, each);

@@ -17,14 +17,14 @@ namespace lade::media {
 
 // Throws error(invalid_argument) naming an option that is refused; `doing` is the text of errors.
 void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
-                           const rate_members& given, std::string_view doing);
+                           const rate_members& members, std::string_view doing);
 
 // Makes libx265 print nothing, unless the options say what it prints.
 void silence_library(const AVCodec& encoder, AVDictionary*& options);
 
 // Throws error(invalid_argument) if an encoder has warned of an option that it does not know:
 // x264-params and others only cause a warning.
-void refuse_ignored_options(const av_messages& said, std::string_view doing);
+void refuse_ignored_options(const av_messages& messages, std::string_view doing);
 
 // What is encoded, as a text: size, pixel or sample format, rate, channels and time base.
 std::string stated_format(const AVCodecContext& context);

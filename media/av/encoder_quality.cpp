@@ -40,45 +40,46 @@ static bool has_limited_quality(std::string_view encoder) noexcept {
   return encoder == "libvpx" || encoder == "libvpx-vp9" || encoder == "libaom-av1";
 }
 
-void check_rate_members(const AVCodec& encoder, const rate_members& given, std::string_view doing) {
+void check_rate_members(const AVCodec& encoder, const rate_members& members,
+                        std::string_view doing) {
   const auto* codec = avcodec_descriptor_get(encoder.id);
   const bool has_rate = codec == nullptr || ((codec->props & AV_CODEC_PROP_LOSSY) != 0 &&
                                              !ignores_bit_rate(codec->name));
-  if (given.bit_rate && !has_rate)
+  if (members.bit_rate && !has_rate)
     throw error(errc::invalid_argument, doing, "the encoder has no bit_rate");
-  if (given.bit_rate && given.quality && !has_limited_quality(encoder.name))
+  if (members.bit_rate && members.quality && !has_limited_quality(encoder.name))
     throw error(errc::invalid_argument, doing,
                 "bit_rate and quality are both given, of which the encoder uses one");
 }
 
-static const char* one_of(const rate_members& given) noexcept {
-  if (given.quality) return "quality";
-  return given.bit_rate ? "bit_rate" : nullptr;
+static const char* one_of(const rate_members& members) noexcept {
+  if (members.quality) return "quality";
+  return members.bit_rate ? "bit_rate" : nullptr;
 }
 
 const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
-                              const rate_members& given) noexcept {
+                              const rate_members& members) noexcept {
   const std::string_view name = encoder.name;
   const std::string_view option = entry.key;
   constexpr auto dnxhd = std::to_array<std::string_view>({"dnxhd", "0"});  // others have no rate
   const bool is_dnxhr = name == "dnxhd" && option == "profile" && !is_listed(dnxhd, entry.value);
-  if (is_dnxhr && given.bit_rate) return "bit_rate";
+  if (is_dnxhr && members.bit_rate) return "bit_rate";
   const bool is_webp = name.starts_with("libwebp");  // where lossless has a quality, too
-  if (option == "crf" && !given.quality && has_limited_quality(name)) return nullptr;
+  if (option == "crf" && !members.quality && has_limited_quality(name)) return nullptr;
   const bool is_lossless = option == "lossless" && !is_webp && entry.value != std::string_view("0");
-  if (option == "crf" || option == "qp" || is_lossless) return one_of(given);
+  if (option == "crf" || option == "qp" || is_lossless) return one_of(members);
   const bool is_of_quality = option == "abr" || (option == "quality" && is_webp);
-  return is_of_quality && given.quality ? "quality" : nullptr;
+  return is_of_quality && members.quality ? "quality" : nullptr;
 }
 
 const char* overridden_in_library(std::string_view key, std::string_view value,
-                                  const rate_members& given) noexcept {
+                                  const rate_members& members) noexcept {
   if (key == "lossless" && value == "0") return nullptr;
   constexpr auto any =
       std::to_array<std::string_view>({"qp", "qp-constant", "lossless", "cq-level", "quantizer"});
   constexpr auto modes = std::to_array<std::string_view>({"rc", "end-usage"});
-  if (is_listed(any, key)) return one_of(given);
-  return is_listed(modes, key) && given.quality && !given.bit_rate ? "quality" : nullptr;
+  if (is_listed(any, key)) return one_of(members);
+  return is_listed(modes, key) && members.quality && !members.bit_rate ? "quality" : nullptr;
 }
 
 // The qualities of an encoder, and how it is told them.

@@ -19,14 +19,15 @@ struct rate_members {
 
 // Throws error(invalid_argument) for a bit rate that the encoder does not have, and for a bit rate
 // and a quality of an encoder that uses one of them; `doing` is the text of errors.
-void check_rate_members(const AVCodec& encoder, const rate_members& given, std::string_view doing);
+void check_rate_members(const AVCodec& encoder, const rate_members& members,
+                        std::string_view doing);
 
 // The given member that an option of the encoder, or of the library in it, would override or
 // repeat; null if there is none.
 const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
-                              const rate_members& given) noexcept;
+                              const rate_members& members) noexcept;
 const char* overridden_in_library(std::string_view key, std::string_view value,
-                                  const rate_members& given) noexcept;
+                                  const rate_members& members) noexcept;
 
 // Sets the quality of an encoder that is not open: in `options` if it has an option for it, else in
 // the context. Throws error(invalid_argument), naming the range, for a quality that the encoder

@@ -13,13 +13,13 @@ namespace lade::media {
 
 std::string ffmpeg_version() { return av_version_info(); }
 
-// The names of what FFmpeg's iterator `next` returns and `wanted` wants.
+// The names of the objects that FFmpeg's iterator `next` returns and `selection` accepts.
 template <class Next, class Wanted>
-static std::vector<std::string> ffmpeg_names(const Next& next, const Wanted& wanted) {
+static std::vector<std::string> ffmpeg_names(const Next& next, const Wanted& selection) {
   std::vector<std::string> names;
   void* position = nullptr;
   while (const auto* each = next(&position))
-    if (wanted(*each)) names.emplace_back(each->name);
+    if (selection(*each)) names.emplace_back(each->name);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;

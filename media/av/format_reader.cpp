@@ -29,18 +29,18 @@ void av_format_deleter::operator()(AVIOContext* freed) const noexcept {
   avio_context_free(&freed);
 }
 
-std::string format_reader::doing(std::string_view what) const {
-  return std::string(what).append(" ").append(name_);
+std::string format_reader::doing(std::string_view operation) const {
+  return std::string(operation).append(" ").append(name_);
 }
 
-int format_reader::check(int result, std::string_view what, const av_messages& said) {
+int format_reader::check(int result, std::string_view operation, const av_messages& messages) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (!refused_.empty())
-    throw error(errc::unsupported, doing(what), "the file refers to another one: " + refused_);
+    throw error(errc::unsupported, doing(operation), "the file refers to another one: " + refused_);
   if (result >= 0) return result;
-  // FFmpeg takes an interrupted read for the end of the file, or for damage.
-  if (stop_.stop_requested()) throw error(errc::stopped, doing(what));
-  return check_av(result, doing(what), said);
+  // FFmpeg treats an interrupted read as the end of the file, or as damage.
+  if (stop_.stop_requested()) throw error(errc::stopped, doing(operation));
+  return check_av(result, doing(operation), messages);
 }
 
 int format_reader::read_bytes(void* self, std::uint8_t* into, int bytes) noexcept {
@@ -88,9 +88,9 @@ int format_reader::interrupted(void* self) noexcept {
   return static_cast<format_reader*>(self)->stop_.stop_requested() ? 1 : 0;
 }
 
-int format_reader::refuse_open(AVFormatContext* of, AVIOContext** /*opened*/, const char* url,
+int format_reader::refuse_open(AVFormatContext* format, AVIOContext** /*opened*/, const char* url,
                                int /*flags*/, AVDictionary** /*options*/) noexcept {
-  auto& refused = static_cast<format_reader*>(of->opaque)->refused_;
+  auto& refused = static_cast<format_reader*>(format->opaque)->refused_;
   try {
     if (refused.empty()) refused = url;
   } catch (const std::bad_alloc&) {
@@ -108,8 +108,8 @@ void format_reader::make_io() {
   throw std::bad_alloc();
 }
 
-// Playlists, manifests, and what is no file but a device or a session.
-static bool refers_to_others(const AVInputFormat& format) noexcept {
+// Playlists, manifests, devices and network sessions.
+static bool refers_to_other_files(const AVInputFormat& format) noexcept {
   constexpr std::array<std::string_view, 10> refused{
       "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "vobsub", "webm_dash_manifest"};
   const std::string_view name = format.name;
@@ -128,7 +128,7 @@ static const AVInputFormat* find_format(std::string_view name, const std::string
 
 static constexpr std::string_view mov = "mov,mp4,m4a,3gp,3g2,mj2";
 
-// Before FFmpeg does, which allocates whatever they state.
+// Reads the tables before FFmpeg does, which allocates as many entries as they state.
 void format_reader::read_tables() {
   tables_ = read_movie_tables(find_movie(*input_, held_), input_->size(), doing("open"));
   if (tables_.has_fragments || input_->is_in_memory())
@@ -142,19 +142,19 @@ format_reader::unopened_context format_reader::make_context(const AVInputFormat&
   context->io_open = refuse_open;
   context->interrupt_callback = {interrupted, this};
   context->protocol_whitelist = check_av(av_strdup(""));
-  // Otherwise FFmpeg looks for S/PDIF in samples, which takes longer than reading them.
+  // Without this, FFmpeg searches the samples for S/PDIF, which takes longer than reading them.
   if (std::string_view(format.name) == "wav") context->max_probe_packets = 0;
   return context;
 }
 
 void format_reader::open() {
-  const av_messages said;
+  const av_messages messages;
   const auto* format = find_format(format_, doing("open"));
-  // Newer releases detect playlists of HLS only by this ending as well. No other format has it.
+  // Newer releases detect HLS playlists only with this extension. No other format has it.
   if (format == nullptr)
     check(av_probe_input_buffer2(io_.get(), &format, ".m3u8", nullptr, 0, 0),
-          "detect the format of", said);
-  if (refers_to_others(*format))
+          "detect the format of", messages);
+  if (refers_to_other_files(*format))
     throw error(errc::unsupported, doing("open"),
                 "files of the format " + std::string(format->name) + " refer to others");
   auto parsed = parse_av_options(options_, doing("open"));
@@ -165,12 +165,12 @@ void format_reader::open() {
   auto made = make_context(*format);
   auto* context = made.release();
   auto* left = parsed.release();
-  // So that FFmpeg asks for the files to which tracks refer, and they are refused by their names.
+  // Makes FFmpeg open the files to which tracks refer, so that they are refused by name.
   if (format->name == mov) av_dict_set(&left, "enable_drefs", "1", AV_DICT_DONT_OVERWRITE);
   const int result = avformat_open_input(&context, "", format, &left);  // frees it if it fails
   context_.reset(context);
   const av_dictionary unknown(left);
-  check(result, "open", said);
+  check(result, "open", messages);
   refuse_unknown_options(left, doing("open"));
 }
 
@@ -187,18 +187,19 @@ bool format_reader::states_decoding_times() const noexcept {
   return name != matroska && name != "nut";
 }
 
-// AVI states them, too, but not how many pictures its streams reorder, without which FFmpeg makes
-// up wrong times.
+// AVI is not listed: it does not state how many pictures its streams reorder, without which FFmpeg
+// computes wrong times.
 bool format_reader::states_parameters() const noexcept {
   constexpr std::array<std::string_view, 5> known{mov, matroska, "wav", "flac", "ogg"};
   if (std::find(known.begin(), known.end(), context_->iformat->name) == known.end()) return false;
   const std::span streams(context_->streams, context_->nb_streams);
   return std::all_of(streams.begin(), streams.end(), [](const auto* each) {
-    const auto& of = *each->codecpar;
-    if (of.codec_type == AVMEDIA_TYPE_VIDEO)
-      return of.codec_id != AV_CODEC_ID_NONE && of.width > 0 && of.height > 0;
-    if (of.codec_type == AVMEDIA_TYPE_AUDIO)
-      return of.codec_id != AV_CODEC_ID_NONE && of.sample_rate > 0 && of.ch_layout.nb_channels > 0;
+    const auto& entry = *each->codecpar;
+    if (entry.codec_type == AVMEDIA_TYPE_VIDEO)
+      return entry.codec_id != AV_CODEC_ID_NONE && entry.width > 0 && entry.height > 0;
+    if (entry.codec_type == AVMEDIA_TYPE_AUDIO)
+      return entry.codec_id != AV_CODEC_ID_NONE && entry.sample_rate > 0 &&
+             entry.ch_layout.nb_channels > 0;
     return true;
   });
 }
@@ -235,19 +236,19 @@ void format_reader::begin() {
 }
 
 void format_reader::probe() {
-  av_messages said;
-  said.keep_losses();
-  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", said);
-  losses_.take(said, *context_);
+  av_messages messages;
+  messages.keep_losses();
+  check(avformat_find_stream_info(context_.get(), nullptr), "find the streams of", messages);
+  losses_.take(messages, *context_);
 }
 
-void format_reader::report_missing(const std::string& what) {
-  if (what.empty()) return;
-  if (damage_ == damage_policy::refuse) throw error(errc::invalid_data, doing("read"), what);
+void format_reader::report_missing(const std::string& feature) {
+  if (feature.empty()) return;
+  if (damage_ == damage_policy::refuse) throw error(errc::invalid_data, doing("read"), feature);
   ++damaged_;
 }
 
-// An input that ends before its size says so for each read there: counted once.
+// A truncated input fails each read at its end; the damage is counted once.
 void format_reader::check_input_end() {
   if (position_ >= input_->size() || input_ended_early_) return;
   report_missing(fmt::format("its reader ends after {} of {} bytes", position_, input_->size()));
@@ -260,8 +261,8 @@ void format_reader::check_file_end() {
   report_missing(missing.empty() ? missing_samples() : missing);
 }
 
-// The last box of an MP4 file may extend to the end of the file, wherever that is. Its tables state
-// where samples are. What fragments list is not known before they are read.
+// The reason if samples are missing at the end of an MP4 file; else empty. The last box may extend
+// to the end of the file, so only the tables tell. Samples of fragments are unknown until read.
 std::string format_reader::missing_samples() const {
   if (!is_mov() || tables_.has_fragments) return {};
   std::uint64_t end = 0;
@@ -308,9 +309,9 @@ const stream_info& require_stream(format_reader& file, stream_kind kind) {
 
 void format_reader::select(std::span<const int> streams) {
   for (auto* stream : std::span(context_->streams, context_->nb_streams)) {
-    const bool wanted = streams.empty() ||
-                        std::find(streams.begin(), streams.end(), stream->index) != streams.end();
-    stream->discard = wanted ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+    const bool is_selected = streams.empty() || std::find(streams.begin(), streams.end(),
+                                                          stream->index) != streams.end();
+    stream->discard = is_selected ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
   }
 }
 
@@ -327,12 +328,14 @@ bool format_reader::is_end(int result) {
   return true;
 }
 
-// Containers list the bytes of packets, so that a small file could name the same bytes again and
-// again. Tracks of Matroska may be compressed, and packets as small as a byte are rare.
+// Limits packets relative to the size of the file: the index of a malicious file could list the
+// same bytes many times. The limit allows for compressed tracks of Matroska. One-byte packets are
+// rare.
 void format_reader::count(const AVPacket& next) {
   const auto file_bytes = input_->size();
   packet_bytes_ += static_cast<std::uint64_t>(next.size);
-  // Of MP4, a table lists the packets. Others have each of them, of silence in a few bytes.
+  // A table of MP4 takes 8 bytes per packet. Other formats store each packet: silence takes few
+  // bytes.
   const auto most = file_bytes / (is_mov() ? 8 : 1);
   const bool many = ++packet_count_ > (1 << 16) && packet_count_ - (1 << 16) > most;
   constexpr std::uint64_t compressed = 16 << 20;
@@ -343,7 +346,8 @@ void format_reader::count(const AVPacket& next) {
                             packet_bytes_, file_bytes));
 }
 
-// FFmpeg reads samples of CAF by the same number, and flags a packet that has fewer of them.
+// Whether a short packet is the regular end of the file: FFmpeg reads CAF by a fixed number of
+// samples, and flags a packet with fewer.
 bool format_reader::ends_file(const AVPacket& last) {
   if (format() != "caf" || last.pos < 0 || last.size <= 0) return false;
   const auto end = static_cast<std::uint64_t>(last.pos) + static_cast<std::uint64_t>(last.size);
@@ -356,13 +360,13 @@ av_packet format_reader::read() {
   if (stop_.stop_requested() || stop_requested()) throw error(errc::stopped, doing("read"));
   av_packet next(check_av(av_packet_alloc()));
   while (true) {
-    av_messages said;
-    said.keep_losses();
+    av_messages messages;
+    messages.keep_losses();
     const int result = av_read_frame(context_.get(), next.get());
-    losses_.take(said, *context_);
+    losses_.take(messages, *context_);
     if (result == AVERROR(EAGAIN)) continue;
     if (is_end(result)) return nullptr;
-    check(result, "read", said);
+    check(result, "read", messages);
     losses_.flag(*next);
     const bool is_short = (next->flags & AV_PKT_FLAG_CORRUPT) != 0;
     if (is_short && ends_file(*next)) next->flags &= ~AV_PKT_FLAG_CORRUPT;
@@ -378,19 +382,19 @@ av_packet format_reader::read() {
   }
 }
 
-// Programs and transport streams are made to be joined, and so are Ogg files (ISO/IEC 13818-1,
-// 2.4.3.5; RFC 3533, 4).
+// Whether files of the format may be joined: program and transport streams (ISO/IEC 13818-1,
+// 2.4.3.5), and Ogg (RFC 3533, 4).
 bool format_reader::may_step_back() {
   if (trusts_times_ || (context_->iformat->flags & AVFMT_TS_DISCONT) == 0) return false;
   return std::string_view(context_->iformat->name) != "ogg" || is_chained_ogg(*input_);
 }
 
-// Damage is passed over here: it is for those who read the packets.
+// Ignores damage, which is reported when the packets are read.
 void format_reader::find_steps_back() {
   rewind();
   select({});
   has_read_ = true;
-  const av_messages said;
+  const av_messages messages;
   const av_packet next(check_av(av_packet_alloc()));
   std::vector<std::int64_t> latest(streams_.size(), INT64_MIN);
   for (int result = 0; result >= 0 || result == AVERROR(EAGAIN); av_packet_unref(next.get())) {
@@ -405,7 +409,7 @@ void format_reader::find_steps_back() {
     latest[i] = std::max(latest[i], time);
   }
   const bool interrupted = failure_ || stop_.stop_requested();
-  if (interrupted) check(AVERROR_EXIT, "read", said);
+  if (interrupted) check(AVERROR_EXIT, "read", messages);
 }
 
 const std::optional<step_back>& format_reader::find_step_back(int stream) {
@@ -417,29 +421,29 @@ const std::optional<step_back>& format_reader::find_step_back(int stream) {
   return steps_back_[static_cast<std::size_t>(stream)];
 }
 
-// Times of broken writers waver by a little.
+// Some writers produce times that go back slightly within one part.
 bool format_reader::begins_part(int stream, const step_back& at) const {
   const auto seconds = at.length() * this->stream(stream).time_base().to_double();
   return seconds > most_wavering.to_double();
 }
 
-bool format_reader::report_step_back(int stream, const step_back& where) {
-  if (!begins_part(stream, where)) return false;
-  const auto& of = this->stream(stream);
+bool format_reader::report_step_back(int stream, const step_back& step) {
+  if (!begins_part(stream, step)) return false;
+  const auto& info = this->stream(stream);
   const auto seconds = [&](std::int64_t time) {
-    return std::to_string(static_cast<double>(time) * of.time_base().to_double());
+    return std::to_string(static_cast<double>(time) * info.time_base().to_double());
   };
   auto text =
-      fmt::format("its times go back from {} s to {} s", seconds(where.from), seconds(where.to));
-  if (where.position >= 0) text += " at byte " + std::to_string(where.position);
+      fmt::format("its times go back from {} s to {} s", seconds(step.from), seconds(step.to));
+  if (step.position >= 0) text += " at byte " + std::to_string(step.position);
   if (damage_ == damage_policy::refuse)
-    throw error(errc::invalid_data, "read a window of " + of.name(), text);
+    throw error(errc::invalid_data, "read a window of " + info.name(), text);
   ++damaged_;
   return true;
 }
 
 void format_reader::seek(int stream, std::int64_t timestamp) {
-  const av_messages said;
+  const av_messages messages;
   has_read_ = true;
   packet_bytes_ = packet_count_ = 0;
   losses_.clear();
@@ -448,7 +452,7 @@ void format_reader::seek(int stream, std::int64_t timestamp) {
   if (result < 0 && !failure_)
     result = avformat_seek_file(context_.get(), stream, INT64_MIN, timestamp, INT64_MAX, 0);
   if (result < 0 && !failure_) result = av_seek_frame(context_.get(), stream, 0, AVSEEK_FLAG_BYTE);
-  check(result, "seek in", said);
+  check(result, "seek in", messages);
 }
 
 void format_reader::rewind() {

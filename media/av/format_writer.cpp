@@ -27,16 +27,16 @@ void av_output_deleter::operator()(AVFormatContext* freed) const noexcept {
   avformat_free_context(freed);
 }
 
-std::string format_writer::doing(std::string_view what) const {
-  return std::string(what).append(" ").append(name_);
+std::string format_writer::doing(std::string_view operation) const {
+  return std::string(operation).append(" ").append(name_);
 }
 
-int format_writer::check(int result, std::string_view what, const av_messages& said) {
+int format_writer::check(int result, std::string_view operation, const av_messages& messages) {
   if (const auto failure = io_.take_failure()) std::rethrow_exception(failure);
-  return check_av(result, doing(what), said);
+  return check_av(result, doing(operation), messages);
 }
 
-// Makes a call that leaves nothing to go on with if it throws.
+// Makes a call after whose failure the file cannot be continued.
 template <class Call>
 void format_writer::or_fail(Call call) try {
   call();
@@ -45,7 +45,7 @@ void format_writer::or_fail(Call call) try {
   throw;
 }
 
-// Formats of several files, and those of devices and the network.
+// Formats of several files, of devices and of the network.
 static bool writes_other_files(const AVOutputFormat& format) noexcept {
   constexpr std::array<std::string_view, 9> refused{
       "hls",        "dash",      "segment", "tee", "fifo", "hds", "smoothstreaming",
@@ -57,7 +57,7 @@ static bool writes_other_files(const AVOutputFormat& format) noexcept {
 }
 
 const AVOutputFormat& find_output_format(std::string_view name, const std::string& path) {
-  const av_messages said;
+  const av_messages messages;
   const auto text = std::string(name);
   const auto* found = name.empty() ? av_guess_format(nullptr, path.c_str(), nullptr)
                                    : av_guess_format(text.c_str(), nullptr, nullptr);
@@ -78,35 +78,35 @@ static void set_all_options(AVFormatContext& context, std::string_view text,
                             std::string_view doing) {
   auto parsed = parse_av_options(text, doing);
   AVDictionary* options = parsed.release();
-  const av_messages said;
+  const av_messages messages;
   const int result = av_opt_set_dict2(&context, &options, AV_OPT_SEARCH_CHILDREN);
   parsed.reset(options);
   if (result == AVERROR_OPTION_NOT_FOUND || result >= 0) refuse_unknown_options(options, doing);
-  check_av(result, doing, said);
+  check_av(result, doing, messages);
 }
 
 format_writer::format_writer(std::unique_ptr<byte_output> output, std::string name,
                              const AVOutputFormat& format, std::string_view options)
     : name_(std::move(name)), output_(std::move(output)), io_(*output_, name_) {
-  const av_messages said;
+  const av_messages messages;
   AVFormatContext* context = nullptr;
   const int result = avformat_alloc_output_context2(&context, &format, nullptr, name_.c_str());
   context_.reset(context);
-  check(result, "write", said);
+  check(result, "write", messages);
   io_.attach(*context);
   context->protocol_whitelist = check_av(av_strdup(""));
   set_all_options(*context, options, doing("write"));
 }
 
 format_writer::~format_writer() {
-  const av_messages said;
+  const av_messages messages;
   context_.reset();
 }
 
-void format_writer::require_adding(std::string_view what) const {
+void format_writer::require_adding(std::string_view operation) const {
   if (stage_ == stage::adding) return;
   throw error(
-      errc::invalid_argument, doing(what),
+      errc::invalid_argument, doing(operation),
       stage_ == stage::failed ? "an earlier call failed" : "its first packet has been written");
 }
 
@@ -117,20 +117,21 @@ format_writer::track& format_writer::track_of(int stream) {
               "it has " + std::to_string(tracks_.size()));
 }
 
-// The box of VP8 and VP9 states their pixel format.
+// MP4's box of VP8 and VP9 needs their pixel format.
 static void check_pixel_format(const AVOutputFormat& format, const stream_info& stream,
                                std::string_view doing) {
-  const auto& of = stream.parameters();
-  const bool stated = of.codec_id == AV_CODEC_ID_VP8 || of.codec_id == AV_CODEC_ID_VP9;
-  if (stated && is_of_mov_family(format) && of.format == AV_PIX_FMT_NONE)
+  const auto& parameters = stream.parameters();
+  const bool stated =
+      parameters.codec_id == AV_CODEC_ID_VP8 || parameters.codec_id == AV_CODEC_ID_VP9;
+  if (stated && is_of_mov_family(format) && parameters.format == AV_PIX_FMT_NONE)
     throw error(errc::unsupported, doing,
                 fmt::format("{} files state the pixel format of {}, which {} does not", format.name,
                             stream.codec(), stream.name()));
 }
 
 // FFmpeg's texts end at the first NUL.
-static void check_metadata(const metadata& of, std::string_view doing) {
-  for (const auto& [key, value] : of)
+static void check_metadata(const metadata& entries, std::string_view doing) {
+  for (const auto& [key, value] : entries)
     if (key.find('\0') != key.npos || value.find('\0') != value.npos)
       throw error(errc::invalid_argument, doing,
                   "the key or value of " + std::string(key.c_str()) + " has a NUL");
@@ -143,10 +144,12 @@ static void fill_dictionary(AVDictionary*& into, const metadata& from) {
 }
 
 // The tag that the source's container has for the codec, if it means the same in this one.
-static std::uint32_t kept_tag(const AVOutputFormat& format, const AVCodecParameters& of) noexcept {
+static std::uint32_t kept_tag(const AVOutputFormat& format,
+                              const AVCodecParameters& parameters) noexcept {
   const auto* tags = format.codec_tag;
-  const bool same = tags != nullptr && av_codec_get_id(tags, of.codec_tag) == of.codec_id;
-  return same ? of.codec_tag : 0;
+  const bool same =
+      tags != nullptr && av_codec_get_id(tags, parameters.codec_tag) == parameters.codec_id;
+  return same ? parameters.codec_tag : 0;
 }
 
 static void fill_stream(AVStream& into, const AVOutputFormat& format, const stream_info& from) {
@@ -200,55 +203,58 @@ void format_writer::set_metadata(int stream, const metadata& of_stream) {
 
 void format_writer::set_orientation(int stream, display_orientation orientation) {
   require_adding("set the orientation of");
-  auto& of = track_of(stream);
+  auto& output = track_of(stream);
   constexpr std::array turns{0, 90, 180, 270};
   const bool is_turn = std::find(turns.begin(), turns.end(), orientation.degrees) != turns.end();
-  if (of.source.kind() != stream_kind::video || !is_turn)
+  if (output.source.kind() != stream_kind::video || !is_turn)
     throw error(errc::invalid_argument, doing("set the orientation of"),
                 is_turn ? "the stream is no video" : "degrees are none of 0, 90, 180 and 270");
-  of.orientation = orientation;
+  output.orientation = orientation;
 }
 
 // The inverse of orientation_of_matrix (stream_info.cpp). An upright one is stated where the source
 // had another.
 void format_writer::state_orientation(int stream) {
-  const auto& of = track_of(stream);
-  if (of.orientation == of.source.orientation() && of.orientation == display_orientation{}) return;
-  if (of.orientation != display_orientation{} && !states_orientation(*context_->oformat))
+  const auto& output = track_of(stream);
+  if (output.orientation == output.source.orientation() &&
+      output.orientation == display_orientation{})
+    return;
+  if (output.orientation != display_orientation{} && !states_orientation(*context_->oformat))
     throw error(errc::unsupported, doing("write"),
                 std::string(context_->oformat->name) +
                     " files do not state an orientation; set_orientation() to upright drops it");
   std::array<std::int32_t, 9> matrix;
-  av_display_rotation_set(matrix.data(), of.orientation.degrees);
-  if (of.orientation.mirrored) mirror_before_turning(matrix.data());
+  av_display_rotation_set(matrix.data(), output.orientation.degrees);
+  if (output.orientation.mirrored) mirror_before_turning(matrix.data());
   check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
 }
 
-// Whether the headers of a stream are such as its packets can begin with: behind start codes.
-static bool has_start_codes(const AVCodecParameters& of) noexcept {
+// Whether the headers of a stream have start codes, so that packets can begin with them.
+static bool has_start_codes(const AVCodecParameters& parameters) noexcept {
   constexpr std::array<AVCodecID, 8> codecs{
       AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_H264,
       AV_CODEC_ID_HEVC,       AV_CODEC_ID_VVC,        AV_CODEC_ID_CAVS,  AV_CODEC_ID_AVS2};
   constexpr std::array<std::uint8_t, 4> code{0, 0, 0, 1};
-  if (std::find(codecs.begin(), codecs.end(), of.codec_id) == codecs.end()) return false;
-  return of.extradata_size > 3 && (std::equal(code.begin() + 1, code.end(), of.extradata) ||
-                                   std::equal(code.begin(), code.end(), of.extradata));
+  if (std::find(codecs.begin(), codecs.end(), parameters.codec_id) == codecs.end()) return false;
+  return parameters.extradata_size > 3 &&
+         (std::equal(code.begin() + 1, code.end(), parameters.extradata) ||
+          std::equal(code.begin(), code.end(), parameters.extradata));
 }
 
-// Encoders leave headers out of packets, for containers that have them once for all. In others,
-// such as MPEG-TS, they are needed at key frames.
+// Containers such as MP4 store the headers of a stream once. Others, such as MPEG-TS, need them
+// before each key frame: a filter inserts them.
 void format_writer::filter_headers(int stream) {
-  auto& of = track_of(stream);
-  const auto& parameters = of.source.parameters();
+  auto& output = track_of(stream);
+  const auto& parameters = output.source.parameters();
   const bool has_place = (context_->oformat->flags & AVFMT_GLOBALHEADER) != 0;
-  if (has_place || !has_start_codes(parameters) || !has_headers_apart(of.source)) return;
-  const av_messages said;
+  if (has_place || !has_start_codes(parameters) || !has_headers_apart(output.source)) return;
+  const av_messages messages;
   AVBSFContext* made = nullptr;
-  check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"), said);
-  of.filter.reset(made);
-  made->time_base_in = av_rational_of(of.source.time_base());
+  check_av(av_bsf_list_parse_str("dump_extra", &made), doing("write"), messages);
+  output.filter.reset(made);
+  made->time_base_in = av_rational_of(output.source.time_base());
   check_av(avcodec_parameters_copy(made->par_in, &parameters), doing("write"));
-  check_av(av_bsf_init(made), doing("write"), said);
+  check_av(av_bsf_init(made), doing("write"), messages);
 }
 
 // "h264, aac"
@@ -259,27 +265,28 @@ std::string format_writer::codecs() const {
   return names;
 }
 
-// FFmpeg's muxers say so of some streams when they begin the file, of others at a packet.
-void format_writer::refuse_unreadable(const av_messages& said) const {
-  const auto fault = says_unreadable(said);
+// Throws if FFmpeg's muxer has logged that the file cannot be read back. It does so at the start of
+// the file, or at a packet.
+void format_writer::refuse_unreadable(const av_messages& messages) const {
+  const auto fault = says_unreadable(messages);
   if (!fault.empty())
     throw error(
         errc::unsupported, doing("write"),
         fmt::format("{} files do not hold {}: {}", context_->oformat->name, codecs(), fault));
 }
 
-// What FFmpeg's muxer refuses before the first packet are streams that it does not hold.
+// If FFmpeg's muxer fails before the first packet, it does not support one of the streams.
 void format_writer::begin_file() {
-  av_messages said;
-  said.keep_warnings();
+  av_messages messages;
+  messages.keep_warnings();
   const int result = avformat_write_header(context_.get(), nullptr);
   if (const auto failure = io_.take_failure()) std::rethrow_exception(failure);
-  if (result == AVERROR(ENOMEM)) check_av(result, doing("write"), said);
-  refuse_unreadable(said);
+  if (result == AVERROR(ENOMEM)) check_av(result, doing("write"), messages);
+  refuse_unreadable(messages);
   if (result < 0)
     throw error(errc::unsupported, doing("write"),
                 fmt::format("FFmpeg begins no {} files of {}: {}{}", context_->oformat->name,
-                            codecs(), av_category().message(result), said.addition()));
+                            codecs(), av_category().message(result), messages.addition()));
 }
 
 void format_writer::begin() {
@@ -296,7 +303,7 @@ void format_writer::begin() {
   stage_ = stage::writing;
 }
 
-// Timestamps that FFmpeg would refuse without saying why.
+// Checks timestamps that FFmpeg would refuse without a message. Returns the fault, or null.
 static const char* fault_of_times(const AVPacket& next, std::optional<std::int64_t> last,
                                   int flags) noexcept {
   if ((flags & AVFMT_NOTIMESTAMPS) != 0) return nullptr;
@@ -320,8 +327,8 @@ static std::int64_t rescaled(std::int64_t timestamp, AVRational from, AVRational
 }
 
 void format_writer::write_rescaled(int stream, AVPacket& next) {
-  auto& of = track_of(stream);
-  const auto from = av_rational_of(of.source.time_base());
+  auto& output = track_of(stream);
+  const auto from = av_rational_of(output.source.time_base());
   const auto to = context_->streams[stream]->time_base;
   const auto text = doing(fmt::format("write stream {} of", stream));
   next.pts = rescaled(next.pts, from, to, text);
@@ -330,23 +337,23 @@ void format_writer::write_rescaled(int stream, AVPacket& next) {
   next.time_base = to;
   next.stream_index = stream;
   next.pos = -1;
-  if (const char* fault = fault_of_times(next, of.last_dts, context_->oformat->flags))
+  if (const char* fault = fault_of_times(next, output.last_dts, context_->oformat->flags))
     throw error(errc::invalid_argument, text, fault);
-  of.last_dts = next.dts;
-  av_messages said;
-  said.keep_warnings();
-  check(av_interleaved_write_frame(context_.get(), &next), "write", said);
-  refuse_unreadable(said);
+  output.last_dts = next.dts;
+  av_messages messages;
+  messages.keep_warnings();
+  check(av_interleaved_write_frame(context_.get(), &next), "write", messages);
+  refuse_unreadable(messages);
 }
 
 void format_writer::write_filtered(int stream, AVPacket& next) {
   auto* filter = track_of(stream).filter.get();
-  const av_messages said;
-  check(av_bsf_send_packet(filter, &next), "write", said);
+  const av_messages messages;
+  check(av_bsf_send_packet(filter, &next), "write", messages);
   while (true) {
     const int result = av_bsf_receive_packet(filter, &next);
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
-    check(result, "write", said);
+    check(result, "write", messages);
     write_rescaled(stream, next);
   }
 }
@@ -357,7 +364,7 @@ void format_writer::write_timed(int stream, bool last) {
   while (auto next = times.take(last)) write_rescaled(stream, *next);
 }
 
-// Frames that an edit list cuts off would be shown without one.
+// Refuses frames that an edit list of the source hides: without it, they would be shown.
 static void check_discarded(const AVOutputFormat& format, const stream_info& stream,
                             const packet& next, std::string_view doing) {
   if (next.is_discarded() && stream.kind() == stream_kind::video && !is_of_mov_family(format))
@@ -366,9 +373,9 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
                     stream.name());
 }
 
-// The last packet of FLAC's encoder has side data only, which these containers have no place for.
-// They would have a frame without bytes.
-static bool is_left_out(const AVOutputFormat& format, const packet& next) noexcept {
+// Whether to drop the last packet of FLAC's encoder: it has only side data. These containers would
+// store it as an empty frame.
+static bool is_excluded(const AVOutputFormat& format, const packet& next) noexcept {
   const std::string_view name = format.name;
   return next.data().empty() && (name == "avi" || name == "nut");
 }
@@ -387,16 +394,17 @@ void format_writer::finish() {
 }
 
 void format_writer::write_packet(int stream, const packet& next) {
-  auto& of = track_of(stream);
+  auto& output = track_of(stream);
   begin();
-  check_discarded(*context_->oformat, of.source, next, doing("write"));
-  if (is_left_out(*context_->oformat, next)) return;
+  check_discarded(*context_->oformat, output.source, next, doing("write"));
+  if (is_excluded(*context_->oformat, next)) return;
   av_packet copy(check_av(av_packet_clone(&next.get())));
-  if (of.filter) return write_filtered(stream, *copy);
+  if (output.filter) return write_filtered(stream, *copy);
   const bool shown_only = next.pts() && !next.dts();
-  if (!of.last_dts && !of.times && shown_only) of.times.emplace(can_reorder(of.source));
-  if (!of.times || !shown_only) return write_rescaled(stream, *copy);
-  of.times->add(std::move(copy));
+  if (!output.last_dts && !output.times && shown_only)
+    output.times.emplace(can_reorder(output.source));
+  if (!output.times || !shown_only) return write_rescaled(stream, *copy);
+  output.times->add(std::move(copy));
   write_timed(stream, false);
 }
 
@@ -404,9 +412,9 @@ void format_writer::write_end() {
   begin();
   for (int i = 0; i < static_cast<int>(tracks_.size()); ++i)
     if (tracks_[static_cast<std::size_t>(i)].times) write_timed(i, true);
-  const av_messages said;
-  check(av_write_trailer(context_.get()), "finish", said);
-  check(io_.flush(), "finish", said);
+  const av_messages messages;
+  check(av_write_trailer(context_.get()), "finish", messages);
+  check(io_.flush(), "finish", messages);
   output_->finish();
   stage_ = stage::finished;
 }

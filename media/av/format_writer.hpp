@@ -1,4 +1,4 @@
-// FFmpeg's muxers over our bytes.
+// FFmpeg's muxers with lade's output.
 
 #pragma once
 
@@ -25,18 +25,18 @@ extern "C" {
 
 namespace lade::media {
 
-// FFmpeg's muxer by name, or by the extension of `path`. Throws error(unsupported) if there is
-// none, or if it does not write one file.
+// Returns FFmpeg's muxer by name, or by the extension of `path`. Throws error(unsupported) if there
+// is none, or if it does not write a single file.
 const AVOutputFormat& find_output_format(std::string_view name, const std::string& path);
 
 struct av_output_deleter {
   void operator()(AVFormatContext* freed) const noexcept;
 };
 
-// A media file that is written. Throws what muxer throws. One thread at a time.
+// Writes a media file. Throws the errors of muxer. One thread at a time.
 class format_writer {
  public:
-  // `name`: what errors call the file.
+  // `name`: of the file, for errors.
   format_writer(std::unique_ptr<byte_output> output, std::string name, const AVOutputFormat& format,
                 std::string_view options);
   format_writer(const format_writer&) = delete;
@@ -69,9 +69,9 @@ class format_writer {
   void make_track(const stream_info& stream);
   void begin();
   void begin_file();
-  void refuse_unreadable(const av_messages& said) const;
+  void refuse_unreadable(const av_messages& messages) const;
   std::string codecs() const;
-  void require_adding(std::string_view what) const;
+  void require_adding(std::string_view operation) const;
   track& track_of(int stream);
   void state_orientation(int stream);
   void filter_headers(int stream);
@@ -80,8 +80,8 @@ class format_writer {
   void write_filtered(int stream, AVPacket& next);
   void write_timed(int stream, bool last);
   void write_rescaled(int stream, AVPacket& next);
-  int check(int result, std::string_view what, const av_messages& said);
-  std::string doing(std::string_view what) const;
+  int check(int result, std::string_view operation, const av_messages& messages);
+  std::string doing(std::string_view operation) const;
 
   std::string name_;
   std::unique_ptr<byte_output> output_;

@@ -34,16 +34,17 @@ std::optional<std::int64_t> frame::pts() const noexcept {
 
 // Times of a file may be so large that a result does not fit: the error names the stream.
 template <class Compute>
-static auto compute_times(const frame& of, Compute compute) {
+static auto compute_times(const frame& source, Compute compute) {
   try {
     return compute();
   } catch (const error& failed) {
-    throw error(failed.code(), "compute times of a frame of " + of.stream().name(), failed.what());
+    throw error(failed.code(), "compute times of a frame of " + source.stream().name(),
+                failed.what());
   }
 }
 
-static rational seconds_of(std::int64_t units, const frame& of) {
-  return compute_times(of, [&] { return rational(units) * of.time_base(); });
+static rational seconds_of(std::int64_t units, const frame& source) {
+  return compute_times(source, [&] { return rational(units) * source.time_base(); });
 }
 
 std::optional<rational> frame::time() const {
@@ -101,9 +102,9 @@ int frame::planes() const noexcept {
   return av_sample_fmt_is_planar(samples_of(*frame_)) != 0 ? channels() : 1;
 }
 
-[[noreturn]] static void refuse_plane(const frame& of, std::string_view why) {
-  throw error(errc::unsupported, "view a plane of a frame of " + std::string(of.pixel_format()),
-              why);
+[[noreturn]] static void refuse_plane(const frame& source, std::string_view reason) {
+  throw error(errc::unsupported, "view a plane of a frame of " + std::string(source.pixel_format()),
+              reason);
 }
 
 // How the components of one plane are stored.
@@ -112,7 +113,8 @@ struct plane_shape {
   int components = 0;  // side by side
 };
 
-static plane_shape shape_of_plane(const frame& of, const AVPixFmtDescriptor& format, int plane) {
+static plane_shape shape_of_plane(const frame& source, const AVPixFmtDescriptor& format,
+                                  int plane) {
   plane_shape shape;
   int step = 0;
   int depth = 0;
@@ -123,9 +125,9 @@ static plane_shape shape_of_plane(const frame& of, const AVPixFmtDescriptor& for
     depth = std::max(depth, component.depth);
   }
   const bool bits = (format.flags & (AV_PIX_FMT_FLAG_BITSTREAM | AV_PIX_FMT_FLAG_HWACCEL)) != 0;
-  if (bits || step == 0) refuse_plane(of, "components are not at whole bytes");
+  if (bits || step == 0) refuse_plane(source, "components are not at whole bytes");
   const int bytes = depth > 16 ? 4 : depth > 8 ? 2 : 1;
-  if (step % bytes != 0) refuse_plane(of, "components are not at whole bytes");
+  if (step % bytes != 0) refuse_plane(source, "components are not at whole bytes");
   const bool floats = (format.flags & AV_PIX_FMT_FLAG_FLOAT) != 0;
   shape.type = bytes == 1   ? element_type::u8
                : bytes == 4 ? (floats ? element_type::f32 : element_type::u32)
@@ -145,15 +147,15 @@ static buffer memory_of_rows(const std::shared_ptr<const AVFrame>& owner, std::b
   return {owner, {lowest, span}};
 }
 
-static tensor video_plane(const frame& of, const std::shared_ptr<const AVFrame>& owner, int i) {
+static tensor video_plane(const frame& source, const std::shared_ptr<const AVFrame>& owner, int i) {
   const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(owner->format));
-  const auto shape = shape_of_plane(of, *format, i);
+  const auto shape = shape_of_plane(source, *format, i);
   const bool chroma = (i == 1 || i == 2) && (format->flags & AV_PIX_FMT_FLAG_RGB) == 0;
   const std::int64_t width = shifted_up(owner->width, chroma ? format->log2_chroma_w : 0);
   const std::int64_t height = shifted_up(owner->height, chroma ? format->log2_chroma_h : 0);
   const auto element = static_cast<std::ptrdiff_t>(element_bytes(shape.type));
   const std::ptrdiff_t stride = owner->linesize[i];
-  if (stride % element != 0) refuse_plane(of, "rows are not aligned to their elements");
+  if (stride % element != 0) refuse_plane(source, "rows are not aligned to their elements");
   auto* first = reinterpret_cast<std::byte*>(owner->data[i]);
   const auto row_bytes = static_cast<std::size_t>(width * shape.components * element);
   const auto memory = memory_of_rows(owner, first, stride, height, row_bytes);

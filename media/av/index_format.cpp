@@ -91,7 +91,7 @@ packet_index packet_index::parse(const buffer& bytes, std::string_view name) {
     from.refuse("it has no frames");
   if (sequential) return {std::move(stream), std::move(packets), std::move(times), file_bytes};
   if (!times.empty() || !packets_tell_frames(stream, packets))
-    from.refuse("its packets do not tell the frames");
+    from.refuse("its packets do not determine its frames");
   return {std::move(stream), std::move(packets), kind == index_with_positions, file_bytes};
 }
 

@@ -33,20 +33,20 @@ static void make_directory_of_indexes(const std::string& path) {
 
 // What tells the bytes of a file from others of its name: of an object its entity tag, of a file
 // the time of modification. Empty if there is neither, as of a member of an archive.
-static std::string identity_of_file(const byte_reader& of) {
-  if (const auto tag = of.etag(); !tag.empty()) return std::string(tag);
-  const auto* file = dynamic_cast<const io::file*>(&of);
-  if (file == nullptr || !scheme_of(of.name()).empty()) return {};
+static std::string identity_of_file(const byte_reader& reader) {
+  if (const auto tag = reader.etag(); !tag.empty()) return std::string(tag);
+  const auto* file = dynamic_cast<const io::file*>(&reader);
+  if (file == nullptr || !scheme_of(reader.name()).empty()) return {};
   return std::to_string(file->info().modified.time_since_epoch().count());
 }
 
 // The same for all processes and working directories: of a file its path, absolute and without
 // links; of an object its URL.
-static std::string place_of_file(const byte_reader& of) {
-  if (!scheme_of(of.name()).empty()) return of.name();
+static std::string location_of_file(const byte_reader& file) {
+  if (!scheme_of(file.name()).empty()) return file.name();
   std::error_code code;
-  const auto path = std::filesystem::weakly_canonical(of.name(), code);
-  return code ? of.name() : path.string();
+  const auto path = std::filesystem::weakly_canonical(file.name(), code);
+  return code ? file.name() : path.string();
 }
 
 // Raised with each change of what the index of a file holds, or of the format of indexes.
@@ -54,15 +54,15 @@ static constexpr int index_rules = 2;
 
 static constexpr std::string_view index_suffix = ".lade-video-index";
 
-std::string path_of_kept_index(const byte_reader& of, const video_options& options) {
+std::string path_of_kept_index(const byte_reader& file, const video_options& options) {
   const std::string directory(options.index_directory);
   make_directory_of_indexes(directory);
-  const auto identity = identity_of_file(of);
+  const auto identity = identity_of_file(file);
   if (identity.empty()) return {};
   const auto& demuxing = options.demuxing;
   std::string key;
   for (const std::string& each :
-       {std::to_string(index_rules), place_of_file(of), identity, std::to_string(of.size()),
+       {std::to_string(index_rules), location_of_file(file), identity, std::to_string(file.size()),
         std::to_string(options.stream.value_or(-1)), std::string(demuxing.format),
         std::string(demuxing.options), std::to_string(static_cast<int>(demuxing.damage)),
         std::to_string(demuxing.trust_times), std::to_string(avformat_version())})

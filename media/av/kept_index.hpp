@@ -14,7 +14,7 @@ namespace lade::media {
 // Where the index of a file is kept: a file of `options.index_directory`, whose name is made of all
 // that decides what the index is. Creates the directory. Empty if nothing tells whether the file
 // has changed. Throws error with the system's reason for a directory that cannot be created.
-std::string path_of_kept_index(const byte_reader& of, const video_options& options);
+std::string path_of_kept_index(const byte_reader& file, const video_options& options);
 
 // Empty if there is none, or it is damaged.
 task<std::optional<packet_index>> load_kept_index(std::string path);

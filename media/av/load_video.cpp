@@ -17,12 +17,14 @@
 namespace lade::media {
 
 // The frames of the index that begin in a window.
-static std::vector<std::int64_t> frames_within(const packet_index& of, const time_window& window) {
+static std::vector<std::int64_t> frames_within(const packet_index& index,
+                                               const time_window& window) {
   std::vector<std::int64_t> numbers;
-  for (std::int64_t i = 0; i < of.size(); ++i)
-    if (window.contains(of.time(i))) numbers.push_back(i);
+  for (std::int64_t i = 0; i < index.size(); ++i)
+    if (window.contains(index.time(i))) numbers.push_back(i);
   if (numbers.empty())
-    throw error(errc::invalid_data, "load a window of " + of.stream().name(), "it has no frames");
+    throw error(errc::invalid_data, "load a window of " + index.stream().name(),
+                "it has no frames");
   return numbers;
 }
 
@@ -52,11 +54,11 @@ struct loading_texts {
 static task<loaded_video> load_video_of(std::string path, load_video_options options,
                                         std::shared_ptr<const loading_texts> /*texts*/) {
   auto from = co_await io::open_reader(std::move(path));
-  const video_options how{.stream = options.stream,
-                          .demuxing = {.damage = options.decoding.damage},
-                          .max_pixels = options.decoding.max_pixels,
-                          .index_directory = options.index_directory};
-  auto opened = co_await video::open(std::move(from), how);
+  const video_options opening{.stream = options.stream,
+                              .demuxing = {.damage = options.decoding.damage},
+                              .max_pixels = options.decoding.max_pixels,
+                              .index_directory = options.index_directory};
+  auto opened = co_await video::open(std::move(from), opening);
   const auto numbers = frames_within(opened.index(), options.window);
   opened = co_await opened.fetch(numbers);
   const auto& stream = opened.stream();
@@ -67,9 +69,9 @@ static task<loaded_video> load_video_of(std::string path, load_video_options opt
   const tensor_spec spec{one.type, one.shape.prepend(static_cast<std::int64_t>(numbers.size()))};
   const auto memory = co_await allocate(spec.bytes());
   const tensor frames(spec, memory);
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   co_await continue_on_pool();
-  const auto damaged = write_video(opened, numbers, options, frames, here.stop);
+  const auto damaged = write_video(opened, numbers, options, frames, current.stop);
   std::vector<rational> times;
   for (const auto number : numbers) times.push_back(opened.index().time(number));
   co_return loaded_video(frames, std::move(times), damaged);

@@ -31,8 +31,8 @@ struct log_mel::plan {
   std::vector<float> window;
 };
 
-static void require_mel(bool condition, std::string_view why) {
-  if (!condition) throw error(errc::invalid_argument, "make log_mel", why);
+static void require_mel(bool condition, std::string_view reason) {
+  if (!condition) throw error(errc::invalid_argument, "make log_mel", reason);
 }
 
 static void check_mel_options(const log_mel_options& options) {

@@ -15,7 +15,7 @@
 namespace lade::media {
 
 void held_bytes::read(byte_input& from, std::uint64_t offset, std::uint64_t bytes) {
-  constexpr std::uint64_t step = 16 << 20;  // a box may state more than there is
+  constexpr std::uint64_t step = 16 << 20;  // a box may state a larger size than the file has
   if (at(offset).size() >= bytes) return;
   const auto held = at(offset);
   part made{.offset = offset, .bytes = {held.begin(), held.end()}};
@@ -49,13 +49,13 @@ static std::string_view box_type(std::span<const std::byte> box) noexcept {
   return {reinterpret_cast<const char*>(box.data() + 4), 4};
 }
 
-// The boxes of a file, one behind the other. Of a reader, 32 KiB are read at once.
+// Iterates over the boxes of a file. Reads 32 KiB at once through a reader.
 class file_boxes {
  public:
   file_boxes(byte_input& file, std::span<const std::byte> start)
-      : file_(file), known_(start.begin(), start.end()) {}
+      : file_(file), cached_(start.begin(), start.end()) {}
 
-  // Goes to the next box; false if there is none.
+  // Advances to the next box. Returns false if there is none.
   bool next() {
     const auto left = file_.size() - at_;
     if (left <= box_.bytes) return false;
@@ -68,18 +68,18 @@ class file_boxes {
   }
 
   std::string_view type() {
-    const auto start = start_of_box();  // shorter if the file has been cut meanwhile
+    const auto start = start_of_box();  // shorter if the file was truncated meanwhile
     return start.size() < 8 ? std::string_view() : box_type(start);
   }
 
-  // All bytes of the box. Those that were read to find it are not read again.
+  // Returns all bytes of the box. Bytes that were read to find it are not read again.
   std::span<const std::byte> read(held_bytes& into) {
-    into.add(known_at_, known_);
+    into.add(cached_offset_, cached_);
     into.read(file_, at_, box_.bytes);
     return into.at(at_);
   }
 
-  // Of a box that begins with `bytes`.
+  // The content of a box whose bytes start with `bytes`.
   std::span<const std::byte> content(std::span<const std::byte> bytes) const {
     return bytes.first(std::min<std::size_t>(bytes.size(), box_.bytes))
         .subspan(std::min<std::size_t>(bytes.size(), box_.header_bytes));
@@ -88,22 +88,22 @@ class file_boxes {
  private:
   std::span<const std::byte> start_of_box() {
     const auto left = file_.size() - at_;
-    if (at_ < known_at_ ||
-        at_ - known_at_ + std::min<std::uint64_t>(left, most_box_header) > known_.size()) {
+    if (at_ < cached_offset_ ||
+        at_ - cached_offset_ + std::min<std::uint64_t>(left, most_box_header) > cached_.size()) {
       const std::uint64_t window = file_.is_in_memory() ? most_box_header : 32 << 10;
-      known_.resize(static_cast<std::size_t>(std::min(left, window)));
-      known_.resize(file_.read(known_, at_));
-      known_at_ = at_;
+      cached_.resize(static_cast<std::size_t>(std::min(left, window)));
+      cached_.resize(file_.read(cached_, at_));
+      cached_offset_ = at_;
     }
-    return std::span<const std::byte>(known_).subspan(
-        std::min<std::size_t>(known_.size(), at_ - known_at_));
+    return std::span<const std::byte>(cached_).subspan(
+        std::min<std::size_t>(cached_.size(), at_ - cached_offset_));
   }
 
   byte_input& file_;
-  std::vector<std::byte> known_;  // bytes of the file from known_at_ on
-  std::uint64_t known_at_ = 0;
+  std::vector<std::byte> cached_;  // bytes of the file from cached_offset_ on
+  std::uint64_t cached_offset_ = 0;
   std::uint64_t at_ = 0;
-  box_start box_;  // the one at at_; of no bytes before the first call
+  box_start box_;  // the box at at_; has no bytes before the first call
 };
 
 std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
@@ -112,7 +112,7 @@ std::span<const std::byte> find_movie(byte_input& file, held_bytes& held) {
   return {};
 }
 
-// Numbers of a box; 0 behind its end.
+// Reads a number of a box; 0 after its end.
 static std::uint32_t number_at(std::span<const std::byte> content, std::size_t at) noexcept {
   if (content.size() < 4 || at > content.size() - 4) return 0;
   std::uint32_t value = 0;
@@ -163,20 +163,22 @@ struct movie_boxes {
   std::vector<movie_track> tracks;
 };
 
-static void read_track_box(movie_track& of, std::string_view type,
+static void read_track_box(movie_track& track, std::string_view type,
                            std::span<const std::byte> content) {
   constexpr std::uint32_t sound = 0x736f756e;  // "soun"
   const std::size_t behind_times = is_version_1(content) ? 20 : 12;
-  if (type == "tkhd") of.id = number_at(content, behind_times);
-  if (type == "mdhd") of.time_scale = number_at(content, behind_times);
-  if (type == "hdlr") of.is_sound = of.is_sound || number_at(content, 8) == sound;
-  if (type == "stsz" || type == "stz2") of.samples = std::max(of.samples, number_at(content, 8));
-  if (type == "stco" || type == "co64") of.chunks = std::max(of.chunks, number_at(content, 4));
-  if (type == "stts") of.durations.content = content;
-  if (type == "ctts") of.offsets.content = content;
-  if (type == "stss") of.keys.content = content;
-  if (type == "stsc") of.chunk_samples.content = content;
-  if (type == "elst") of.edits = content;
+  if (type == "tkhd") track.id = number_at(content, behind_times);
+  if (type == "mdhd") track.time_scale = number_at(content, behind_times);
+  if (type == "hdlr") track.is_sound = track.is_sound || number_at(content, 8) == sound;
+  if (type == "stsz" || type == "stz2")
+    track.samples = std::max(track.samples, number_at(content, 8));
+  if (type == "stco" || type == "co64")
+    track.chunks = std::max(track.chunks, number_at(content, 4));
+  if (type == "stts") track.durations.content = content;
+  if (type == "ctts") track.offsets.content = content;
+  if (type == "stss") track.keys.content = content;
+  if (type == "stsc") track.chunk_samples.content = content;
+  if (type == "elst") track.edits = content;
 }
 
 static void read_movie_boxes(std::span<const std::byte> content, movie_boxes& into, int depth = 0) {
@@ -208,26 +210,26 @@ struct movie_edit {
   std::int64_t media_time = 0;
 };
 
-static std::size_t edit_bytes(const movie_track& of) noexcept {
-  return is_version_1(of.edits) ? 20 : 12;
+static std::size_t edit_bytes(const movie_track& track) noexcept {
+  return is_version_1(track.edits) ? 20 : 12;
 }
 
-// By the length of the box, as FFmpeg counts them.
-static std::size_t count_edits(const movie_track& of) noexcept {
-  return of.edits.size() < 8 ? 0 : (of.edits.size() - 8) / edit_bytes(of);
+// Counts edits by the size of the box, as FFmpeg does.
+static std::size_t count_edits(const movie_track& track) noexcept {
+  return track.edits.size() < 8 ? 0 : (track.edits.size() - 8) / edit_bytes(track);
 }
 
-// Those that show nothing (empty edits) have the time -1 (ISO/IEC 14496-12, 8.6.6).
-static std::vector<movie_edit> edits_with_media(const movie_track& of) {
+// The edits that show media. Empty edits have the time -1 (ISO/IEC 14496-12, 8.6.6).
+static std::vector<movie_edit> edits_with_media(const movie_track& track) {
   std::vector<movie_edit> edits;
-  const auto count = count_edits(of);
+  const auto count = count_edits(track);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto at = 8 + i * edit_bytes(of);
-    movie_edit edit{number_at(of.edits, at),
-                    static_cast<std::int32_t>(number_at(of.edits, at + 4))};
-    if (is_version_1(of.edits))
-      edit = {long_number_at(of.edits, at),
-              static_cast<std::int64_t>(long_number_at(of.edits, at + 8))};
+    const auto at = 8 + i * edit_bytes(track);
+    movie_edit edit{number_at(track.edits, at),
+                    static_cast<std::int32_t>(number_at(track.edits, at + 4))};
+    if (is_version_1(track.edits))
+      edit = {long_number_at(track.edits, at),
+              static_cast<std::int64_t>(long_number_at(track.edits, at + 8))};
     if (edit.media_time != -1) edits.push_back(edit);
   }
   return edits;
@@ -238,30 +240,30 @@ static std::uint64_t add_capped(std::uint64_t a, std::uint64_t b) noexcept {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::uint64_t>::max() : sum;
 }
 
-// FFmpeg makes packets of sound whose samples last one unit of parts of chunks, each of 160 samples
-// or more.
-static std::uint64_t count_sound_entries(const movie_track& of) noexcept {
+// For sound whose samples last one unit, FFmpeg creates packets of parts of chunks, each with 160
+// samples or more.
+static std::uint64_t count_sound_entries(const movie_track& track) noexcept {
   constexpr std::uint64_t least = 160;
-  const auto& table = of.chunk_samples;
+  const auto& table = track.chunk_samples;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::uint64_t first = table.at(i, 0);
     const std::uint64_t behind =
-        i + 1 < table.size() ? table.at(i + 1, 0) : std::uint64_t{of.chunks} + 1;
+        i + 1 < table.size() ? table.at(i + 1, 0) : std::uint64_t{track.chunks} + 1;
     const auto parts = (table.at(i, 1) + least - 1) / least;
     if (behind > first) total = add_capped(total, (behind - first) * parts);
   }
   return total;
 }
 
-// Which samples FFmpeg copies for an edit: from the key frame before it on, to the second one
-// behind it.
+// The samples that FFmpeg copies for an edit: from the key frame before it up to the second one
+// after it.
 class edit_ranges {
  public:
-  edit_ranges(const movie_track& of, std::uint32_t movie_scale)
-      : samples_(of.samples),
-        scale_(movie_scale == 0 ? 1 : double(of.time_scale) / double(movie_scale)) {
-    const auto& durations = of.durations;
+  edit_ranges(const movie_track& track, std::uint32_t movie_scale)
+      : samples_(track.samples),
+        scale_(movie_scale == 0 ? 1 : double(track.time_scale) / double(movie_scale)) {
+    const auto& durations = track.durations;
     double time = 0;
     std::uint64_t sample = 0;
     for (std::size_t i = 0; i < durations.size(); ++i) {
@@ -269,10 +271,10 @@ class edit_ranges {
       time += double(durations.at(i, 0)) * double(durations.at(i, 1));
       sample += durations.at(i, 0);
     }
-    for (std::size_t i = 0; i < of.keys.size(); ++i) keys_.push_back(of.keys.at(i, 0));
+    for (std::size_t i = 0; i < track.keys.size(); ++i) keys_.push_back(track.keys.at(i, 0));
     std::sort(keys_.begin(), keys_.end());
-    for (std::size_t i = 0; i < of.offsets.size(); ++i) {
-      const double offset = static_cast<std::int32_t>(of.offsets.at(i, 1));
+    for (std::size_t i = 0; i < track.offsets.size(); ++i) {
+      const double offset = static_cast<std::int32_t>(track.offsets.at(i, 1));
       least_offset_ = std::min(least_offset_, offset);
       largest_offset_ = std::max(largest_offset_, offset);
     }
@@ -317,14 +319,14 @@ class edit_ranges {
   double largest_offset_ = 0;
 };
 
-// How many entries FFmpeg's index of the track has.
-static std::uint64_t count_entries(const movie_track& of, const std::vector<movie_edit>& edits,
+// The number of entries that FFmpeg's index of the track will have.
+static std::uint64_t count_entries(const movie_track& track, const std::vector<movie_edit>& edits,
                                    std::uint32_t movie_scale) {
-  const bool of_units = of.durations.size() == 1 && of.durations.at(0, 1) == 1;
-  if (of.is_sound && of_units) return count_sound_entries(of);
-  if (edits.size() < 2) return of.samples;
-  const edit_ranges ranges(of, movie_scale);
-  std::uint64_t total = of.samples;
+  const bool of_units = track.durations.size() == 1 && track.durations.at(0, 1) == 1;
+  if (track.is_sound && of_units) return count_sound_entries(track);
+  if (edits.size() < 2) return track.samples;
+  const edit_ranges ranges(track, movie_scale);
+  std::uint64_t total = track.samples;
   for (const auto& each : edits) total = add_capped(total, ranges.count(each));
   return total;
 }

@@ -1,4 +1,4 @@
-// What the tables of an MP4 or QuickTime file make FFmpeg allocate, and its edit lists.
+// Checks the tables and edit lists of MP4 and QuickTime files, from which FFmpeg allocates memory.
 
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace lade::media {
 
-// Bytes of a file that were read to look at its headers, for those who read them again.
+// Caches bytes of a file that were read to check its headers, since FFmpeg reads them again.
 class held_bytes {
  public:
-  // Reads that many bytes from `offset` on, or fewer at the end, unless they are held.
+  // Reads `bytes` bytes from `offset` on, or fewer at the end, unless they are cached.
   void read(byte_input& from, std::uint64_t offset, std::uint64_t bytes);
 
-  // Holds a copy of bytes that were read from `offset` on.
+  // Caches a copy of bytes that were read from `offset` on.
   void add(std::uint64_t offset, std::span<const std::byte> bytes);
 
-  // What is held from `offset` on; empty if nothing is.
+  // The cached bytes from `offset` on; empty if there are none.
   std::span<const std::byte> at(std::uint64_t offset) const noexcept;
 
  private:
@@ -33,24 +33,23 @@ class held_bytes {
   std::vector<part> parts_;
 };
 
-// The content of the movie box (moov), which has all tables (ISO/IEC 14496-12, 8.2.1). Reads the
-// file up to it, but for what is held. Empty if there is none.
+// Finds the movie box (moov), which has all tables (ISO/IEC 14496-12, 8.2.1), and returns its
+// content. Reads the file up to its end, except cached bytes. Empty if there is none.
 std::span<const std::byte> find_movie(byte_input& file, held_bytes& held);
 
-// The tables of a movie box. Those of compressed movies (cmov) are not looked into.
+// A summary of the tables of a movie box. Compressed movies (cmov) are not examined.
 struct movie_tables {
   std::vector<std::uint32_t> edited;  // tracks whose edit lists have several edits with media
   bool has_fragments = false;         // the movie may go on in other boxes (moof)
 };
 
-// Throws error(limit_exceeded) for tables of which FFmpeg would make more than 65,536 entries and
-// one for 8 bytes of the file, and for edit lists of more than 4,096 edits.
+// Throws error(limit_exceeded) if FFmpeg would create more than 65,536 entries and more than one
+// per 8 bytes of the file, or if an edit list has more than 4,096 edits.
 movie_tables read_movie_tables(std::span<const std::byte> movie, std::uint64_t file_bytes,
                                const std::string& doing);
 
-// The same for the samples that fragments list (moof; ISO/IEC 14496-12, 8.8). Looks at those of a
-// file in memory, and of one of up to 1 MiB: behind a reader, each may cost a request.
-// Reads what is not held.
+// The same for the samples of fragments (moof; ISO/IEC 14496-12, 8.8). Examines files in memory,
+// and others of up to 1 MiB: through a reader, each fragment may cost a request.
 void check_fragments(byte_input& file, const held_bytes& held, const std::string& doing);
 
 }  // namespace lade::media

@@ -37,14 +37,14 @@ const AVCodec& find_av_encoder(std::string_view name, AVMediaType kind) {
 static void open_av_encoder(AVCodecContext& context, const encoder_settings& settings,
                             std::string_view doing) {
   auto parsed = parse_av_options(settings.options, doing);
-  const rate_members given{.bit_rate = settings.bit_rate > 0,
-                           .quality = settings.quality.has_value()};
-  check_rate_members(*context.codec, given, doing);
-  check_encoder_options(*context.codec, parsed.get(), given, doing);
+  const rate_members members{.bit_rate = settings.bit_rate > 0,
+                             .quality = settings.quality.has_value()};
+  check_rate_members(*context.codec, members, doing);
+  check_encoder_options(*context.codec, parsed.get(), members, doing);
   AVDictionary* options = parsed.release();
   const auto stated = stated_format(context);
-  av_messages said;
-  said.keep_warnings();
+  av_messages messages;
+  messages.keep_warnings();
   int result = 0;
   try {
     if (settings.quality) set_quality(context, *settings.quality, options, doing);
@@ -55,8 +55,8 @@ static void open_av_encoder(AVCodecContext& context, const encoder_settings& set
     throw;
   }
   parsed.reset(options);
-  refuse_ignored_options(said, doing);
-  check_av(result, doing, said);
+  refuse_ignored_options(messages, doing);
+  check_av(result, doing, messages);
   refuse_unknown_options(options, doing);
   if (stated_format(context) != stated)
     throw error(errc::invalid_argument, doing,
@@ -71,7 +71,7 @@ static stream_info stream_of_encoder(const AVCodecContext& context) {
   check_av(avcodec_parameters_from_context(fields->parameters.get(), &context),
            "copy parameters of an encoder");
   fields->time_base = rational_of(context.time_base);
-  fields->headers_apart = true;
+  fields->separate_headers = true;
   fields->encoder = context.codec->name;
   if (context.framerate.num > 0) fields->frame_rate = rational_of(context.framerate);
   const auto aspect = context.sample_aspect_ratio;
@@ -109,7 +109,7 @@ static void send_blank_picture(AVCodecContext& context) noexcept {
 }
 
 open_encoder::~open_encoder() {
-  const av_messages said;  // libx264 reports what it has done
+  const av_messages messages;  // libx264 reports what it has done
   if (sent_ == 0 && context_->codec->name == std::string_view("libsvtav1"))
     send_blank_picture(*context_);
   context_.reset();
@@ -120,13 +120,13 @@ void open_encoder::require_unfinished() const {
 }
 
 // Some encoders, such as those of ProRes, take the colours from frames.
-static void state_colours(AVFrame& of, const AVCodecContext& context) noexcept {
+static void state_colours(AVFrame& frame, const AVCodecContext& context) noexcept {
   if (context.codec_type != AVMEDIA_TYPE_VIDEO) return;
-  of.colorspace = context.colorspace;
-  of.color_range = context.color_range;
-  of.color_primaries = context.color_primaries;
-  of.color_trc = context.color_trc;
-  of.chroma_location = context.chroma_sample_location;
+  frame.colorspace = context.colorspace;
+  frame.color_range = context.color_range;
+  frame.color_primaries = context.color_primaries;
+  frame.color_trc = context.color_trc;
+  frame.chroma_location = context.chroma_sample_location;
 }
 
 void open_encoder::send(AVFrame& next) {
@@ -136,8 +136,8 @@ void open_encoder::send(AVFrame& next) {
   next.quality = context_->global_quality;
   state_colours(next, *context_);
   if (const auto duration = duration_of(next); duration > 0) durations_[next.pts] = duration;
-  const av_messages said;
-  check_av(avcodec_send_frame(context_.get(), &next), doing_, said);
+  const av_messages messages;
+  check_av(avcodec_send_frame(context_.get(), &next), doing_, messages);
   ++sent_;
   take_packets();
 }
@@ -145,8 +145,8 @@ void open_encoder::send(AVFrame& next) {
 void open_encoder::finish() {
   const bool empty = context_->codec_type == AVMEDIA_TYPE_VIDEO && sent_ == 0;
   if (std::exchange(finished_, true) || empty) return;
-  const av_messages said;
-  check_av(avcodec_send_frame(context_.get(), nullptr), doing_, said);
+  const av_messages messages;
+  check_av(avcodec_send_frame(context_.get(), nullptr), doing_, messages);
   take_packets();
   require_all_frames();
 }
@@ -157,11 +157,11 @@ static bool joins_frames(std::string_view encoder) noexcept {
 }
 
 void open_encoder::require_all_frames() const {
-  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || taken_ >= sent_ ||
+  if (context_->codec_type != AVMEDIA_TYPE_VIDEO || drained_ >= sent_ ||
       joins_frames(context_->codec->name))
     return;
   throw error(errc::failed, doing_,
-              fmt::format("the encoder made {} packets of {} frames", taken_, sent_));
+              fmt::format("the encoder made {} packets of {} frames", drained_, sent_));
 }
 
 // Until FFmpeg 6.0, encoders of video leave durations out.
@@ -189,14 +189,14 @@ void open_encoder::mend_decoding_time(AVPacket& next) const noexcept {
 }
 
 void open_encoder::take_packets() {
-  const av_messages said;
+  const av_messages messages;
   while (true) {
     av_packet next(check_av(av_packet_alloc()));
     const int result = avcodec_receive_packet(context_.get(), next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
-    check_av(result, doing_, said);
+    check_av(result, doing_, messages);
     require_content(*next);
-    ++taken_;
+    ++drained_;
     set_duration_of(*next);
     mend_decoding_time(*next);
     next->time_base = context_->time_base;

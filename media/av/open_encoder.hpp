@@ -67,7 +67,7 @@ class open_encoder {
   std::deque<packet> ready_;
   std::map<std::int64_t, std::int64_t> durations_;  // of the frames in the encoder, by pts
   std::uint64_t sent_ = 0;                          // frames
-  std::uint64_t taken_ = 0;                         // packets
+  std::uint64_t drained_ = 0;                       // packets
   bool finished_ = false;
 };
 

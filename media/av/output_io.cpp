@@ -100,9 +100,9 @@ std::int64_t output_io::seek_again(void* from, std::int64_t offset, int whence) 
   return target;
 }
 
-int output_io::open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+int output_io::open_again(AVFormatContext* format, AVIOContext** opened, const char* url, int flags,
                           AVDictionary** /*options*/) noexcept try {
-  auto& io = *static_cast<output_io*>(of->opaque);
+  auto& io = *static_cast<output_io*>(format->opaque);
   if (flags != AVIO_FLAG_READ || io.name_ != url || !io.output_.can_seek()) return AVERROR(EPERM);
   std::unique_ptr<reading> state(new reading{io.output_});
   *opened = new_av_io(state.get(), read_again, nullptr, seek_again);

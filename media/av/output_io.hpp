@@ -42,9 +42,9 @@ class output_io {
   static std::int64_t seek_bytes(void* self, std::int64_t offset, int whence) noexcept;
   static int read_again(void* from, std::uint8_t* into, int bytes) noexcept;
   static std::int64_t seek_again(void* from, std::int64_t offset, int whence) noexcept;
-  static int open_again(AVFormatContext* of, AVIOContext** opened, const char* url, int flags,
+  static int open_again(AVFormatContext* format, AVIOContext** opened, const char* url, int flags,
                         AVDictionary** options) noexcept;
-  static int close_again(AVFormatContext* of, AVIOContext* io) noexcept;
+  static int close_again(AVFormatContext* format, AVIOContext* io) noexcept;
 
   byte_output& output_;
   std::string name_;

@@ -53,9 +53,9 @@ std::size_t packets::data_bytes() const noexcept {
   return bytes;
 }
 
-std::size_t memory_of(const AVPacket& of) noexcept {
-  auto bytes = packets::packet_bytes + static_cast<std::size_t>(of.size);
-  for (int i = 0; i < of.side_data_elems; ++i) bytes += of.side_data[i].size;
+std::size_t memory_of(const AVPacket& packet) noexcept {
+  auto bytes = packets::packet_bytes + static_cast<std::size_t>(packet.size);
+  for (int i = 0; i < packet.side_data_elems; ++i) bytes += packet.side_data[i].size;
   return bytes;
 }
 

@@ -17,14 +17,14 @@ namespace lade::media {
 
 static av_bsf_context open_filters(const packets& from, std::string_view filters,
                                    const std::string& doing) {
-  const av_messages said;
+  const av_messages messages;
   AVBSFContext* made = nullptr;
   const int parsed = av_bsf_list_parse_str(std::string(filters).c_str(), &made);
   av_bsf_context context(made);
   if (parsed == AVERROR_BSF_NOT_FOUND || parsed == AVERROR_OPTION_NOT_FOUND ||
       parsed == AVERROR(EINVAL))
     throw error(errc::invalid_argument, doing,
-                "FFmpeg has no such bitstream filter or option" + said.addition());
+                "FFmpeg has no such bitstream filter or option" + messages.addition());
   check_av(parsed, doing);
   check_av(avcodec_parameters_copy(context->par_in, &from.stream().parameters()), doing);
   context->time_base_in = av_rational_of(from.stream().time_base());
@@ -53,23 +53,23 @@ static stream_info filtered_stream(const stream_info& from, const AVBSFContext& 
 packets filter_packets(const packets& from, std::string_view filters) {
   const auto doing = fmt::format(R"(filter packets of {} by "{}")", from.stream().name(), filters);
   const auto by = open_filters(from, filters, doing);
-  const av_messages said;
+  const av_messages messages;
   std::vector<packet> all;
   const auto receive_all = [&] {
     while (true) {
       av_packet next(check_av(av_packet_alloc()));
       const int result = av_bsf_receive_packet(by.get(), next.get());
       if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return;
-      check_av(result, doing, said);
+      check_av(result, doing, messages);
       all.emplace_back(std::move(next));
     }
   };
   for (const auto& each : from) {
     const av_packet copy(check_av(av_packet_clone(&each.get())));
-    check_av(av_bsf_send_packet(by.get(), copy.get()), doing, said);
+    check_av(av_bsf_send_packet(by.get(), copy.get()), doing, messages);
     receive_all();
   }
-  check_av(av_bsf_send_packet(by.get(), nullptr), doing, said);
+  check_av(av_bsf_send_packet(by.get(), nullptr), doing, messages);
   receive_all();
   packets result(filtered_stream(from.stream(), *by), std::move(all), from.window());
   result.attach(memory_charge(result.memory_bytes()));

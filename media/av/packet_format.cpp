@@ -83,14 +83,14 @@ static bool is_stored_side_data(AVPacketSideDataType type) noexcept {
   }
 }
 
-static void store_packet(stored_writer& to, const AVPacket& of) {
-  to.number(of.pts);
-  to.number(of.dts);
-  to.number(of.duration);
-  to.number(of.pos);
-  to.number(static_cast<std::uint32_t>(of.flags) & stored_flags);
-  to.bytes(stored_bytes(of.data, static_cast<std::size_t>(of.size)));
-  const std::span side_data(of.side_data, static_cast<std::size_t>(of.side_data_elems));
+static void store_packet(stored_writer& to, const AVPacket& packet) {
+  to.number(packet.pts);
+  to.number(packet.dts);
+  to.number(packet.duration);
+  to.number(packet.pos);
+  to.number(static_cast<std::uint32_t>(packet.flags) & stored_flags);
+  to.bytes(stored_bytes(packet.data, static_cast<std::size_t>(packet.size)));
+  const std::span side_data(packet.side_data, static_cast<std::size_t>(packet.side_data_elems));
   const auto is_stored = [](const auto& each) { return is_stored_side_data(each.type); };
   to.number(static_cast<std::uint8_t>(std::ranges::count_if(side_data, is_stored)));
   for (const auto& each : side_data) {

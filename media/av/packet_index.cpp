@@ -26,10 +26,10 @@ struct packet_index::state {
   stream_info stream;
   std::vector<indexed_packet> packets;
   std::vector<indexed_frame> frames;  // in presentation order
-  std::vector<std::size_t> starts;    // of each packet: the key frame that its decoding starts from
+  std::vector<std::size_t> starts;    // by packet: the key frame from which it is decoded
   bool has_positions = false;
   bool sequential = false;
-  bool ascends = true;  // the times of the frames
+  bool ascends = true;  // the times of the frames increase
   std::uint64_t file_bytes = 0;
 
   const indexed_frame& frame(std::int64_t number) const {
@@ -40,11 +40,11 @@ struct packet_index::state {
   }
 };
 
-// Pictures that follow a key frame, but are shown before it, may need the group of pictures before
-// it: their decoding starts at the last key frame that is shown before them, or the first packet.
+// A picture that follows a key frame but is shown before it may refer to the previous group of
+// pictures: it is decoded from the last key frame that is shown before it, or the first packet.
 static std::vector<std::size_t> starts_of(const std::vector<indexed_packet>& packets) {
   std::vector<std::size_t> starts(packets.size());
-  std::vector<std::size_t> keys;  // ascending in both orders: others have a later one to start from
+  std::vector<std::size_t> keys;  // key frames, ascending in decoding and presentation order
   const auto pts_of = [&](std::size_t i) { return packets[i].pts; };
   for (std::size_t i = 0; i < packets.size(); ++i) {
     if (packets[i].key) {
@@ -101,7 +101,7 @@ rational packet_index::time(std::int64_t frame) const {
   return rational(pts(frame)) * state_->stream.time_base();
 }
 
-// The last frame lasts as long as it states, or else as the one before.
+// The duration of the last frame is the stated one, or else that of the frame before.
 rational packet_index::end() const {
   const auto& frames = state_->frames;
   if (frames.empty()) return {};
@@ -131,18 +131,18 @@ bool packet_index::is_key(std::int64_t frame) const {
 }
 
 std::vector<packet_range> packet_index::ranges(std::span<const std::int64_t> frames) const {
-  std::vector<std::int64_t> wanted(frames.begin(), frames.end());
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  if (wanted.empty()) return {};
-  (void)state_->frame(wanted.front());
-  (void)state_->frame(wanted.back());
-  if (state_->sequential) return {{0, state_->packets.size(), std::move(wanted)}};
+  std::vector<std::int64_t> frame_numbers(frames.begin(), frames.end());
+  std::sort(frame_numbers.begin(), frame_numbers.end());
+  frame_numbers.erase(std::unique(frame_numbers.begin(), frame_numbers.end()), frame_numbers.end());
+  if (frame_numbers.empty()) return {};
+  (void)state_->frame(frame_numbers.front());
+  (void)state_->frame(frame_numbers.back());
+  if (state_->sequential) return {{0, state_->packets.size(), std::move(frame_numbers)}};
   const auto packet_of = [&](std::int64_t number) { return state_->frame(number).packet; };
-  std::sort(wanted.begin(), wanted.end(),
+  std::sort(frame_numbers.begin(), frame_numbers.end(),
             [&](auto a, auto b) { return packet_of(a) < packet_of(b); });
   std::vector<packet_range> ranges;
-  for (const auto number : wanted) {
+  for (const auto number : frame_numbers) {
     const auto packet = packet_of(number);
     const auto start = state_->starts[packet];
     if (ranges.empty() || start > ranges.back().last) ranges.push_back({start, 0, {}});

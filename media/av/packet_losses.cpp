@@ -8,23 +8,23 @@
 namespace lade::media {
 
 // Where recordings are joined, counters of tables and streams begin anew, and nothing is missing.
-bool packet_losses::begins_part(const lost_packets& where, bool is_of_stream) {
-  if (where.counter != 0) return false;
-  if (is_of_stream) return part_begins_ && part_streams_.insert(where.stream_id).second;
-  part_begins_ = true;
+bool packet_losses::begins_part(const lost_packets& losses, bool is_of_stream) {
+  if (losses.counter != 0) return false;
+  if (is_of_stream) return part_started_ && part_streams_.insert(losses.stream_id).second;
+  part_started_ = true;
   part_streams_.clear();
   return true;
 }
 
-void packet_losses::take(const av_messages& said, const AVFormatContext& file) {
+void packet_losses::take(const av_messages& messages, const AVFormatContext& file) {
   const std::span streams(file.streams, file.nb_streams);
   streams_.resize(streams.size());
-  for (const auto& each : said.losses()) {
-    const auto of = std::find_if(streams.begin(), streams.end(),
-                                 [&](const auto* any) { return any->id == each.stream_id; });
-    if (begins_part(each, of != streams.end()) || of == streams.end()) continue;
-    if ((*of)->discard != AVDISCARD_ALL)
-      streams_[static_cast<std::size_t>((*of)->index)].positions.push_back(each.position);
+  for (const auto& each : messages.losses()) {
+    const auto stream = std::find_if(streams.begin(), streams.end(),
+                                     [&](const auto* any) { return any->id == each.stream_id; });
+    if (begins_part(each, stream != streams.end()) || stream == streams.end()) continue;
+    if ((*stream)->discard != AVDISCARD_ALL)
+      streams_[static_cast<std::size_t>((*stream)->index)].positions.push_back(each.position);
   }
 }
 
@@ -38,7 +38,7 @@ void packet_losses::flag(AVPacket& next) {
 
 void packet_losses::clear() {
   streams_.clear();
-  part_begins_ = false;
+  part_started_ = false;
 }
 
 }  // namespace lade::media

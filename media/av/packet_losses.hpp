@@ -21,7 +21,7 @@ class packet_losses {
  public:
   // What FFmpeg has said while it read: av_messages::keep_losses(). Streams that are discarded do
   // not count.
-  void take(const av_messages& said, const AVFormatContext& file);
+  void take(const av_messages& messages, const AVFormatContext& file);
 
   // For each packet of a stream that is not discarded.
   void flag(AVPacket& next);
@@ -30,7 +30,7 @@ class packet_losses {
   void clear();
 
  private:
-  bool begins_part(const lost_packets& where, bool is_of_stream);
+  bool begins_part(const lost_packets& losses, bool is_of_stream);
 
   struct of_stream {
     std::deque<std::int64_t> positions;  // as av_messages has them, of those not yet passed
@@ -38,7 +38,7 @@ class packet_losses {
   };
 
   std::vector<of_stream> streams_;
-  bool part_begins_ = false;    // of a joined recording: its tables have been read
+  bool part_started_ = false;   // of a joined recording: its tables have been read
   std::set<int> part_streams_;  // identifiers of those whose packets of it have been read
 };
 

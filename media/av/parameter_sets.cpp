@@ -18,29 +18,31 @@ static bool is_parameter_set(AVCodecID codec, std::byte first) noexcept {
 
 // Containers store the length of a NAL unit in front of it; their header tells in how many bytes,
 // and has version 1 (ISO/IEC 14496-15, 5.3.3.1 and 8.3.3.1). 0 if there is no such header.
-static std::size_t length_bytes_of(const AVCodecParameters& of) noexcept {
-  const int at = of.codec_id == AV_CODEC_ID_H264 ? 4 : 21;
-  if (of.extradata_size <= at || of.extradata[0] != 1) return 0;
-  return (of.extradata[at] & 3U) + 1;
+static std::size_t length_bytes_of(const AVCodecParameters& parameters) noexcept {
+  const int at = parameters.codec_id == AV_CODEC_ID_H264 ? 4 : 21;
+  if (parameters.extradata_size <= at || parameters.extradata[0] != 1) return 0;
+  return (parameters.extradata[at] & 3U) + 1;
 }
 
-bool may_have_parameter_sets(const AVCodecParameters& of, std::span<const std::byte> packet) {
-  if (of.codec_id != AV_CODEC_ID_H264 && of.codec_id != AV_CODEC_ID_HEVC) return false;
-  const auto length_bytes = length_bytes_of(of);
+bool may_have_parameter_sets(const AVCodecParameters& parameters,
+                             std::span<const std::byte> packet) {
+  if (parameters.codec_id != AV_CODEC_ID_H264 && parameters.codec_id != AV_CODEC_ID_HEVC)
+    return false;
+  const auto length_bytes = length_bytes_of(parameters);
   if (length_bytes == 0) return true;
   while (packet.size() > length_bytes) {
     std::uint64_t length = 0;
     for (const auto byte : packet.first(length_bytes))
       length = length << 8 | std::to_integer<std::uint64_t>(byte);
     packet = packet.subspan(length_bytes);
-    if (is_parameter_set(of.codec_id, packet.front())) return true;
+    if (is_parameter_set(parameters.codec_id, packet.front())) return true;
     if (length > packet.size()) return true;  // damaged
     packet = packet.subspan(static_cast<std::size_t>(length));
   }
   return false;
 }
 
-std::span<const std::byte> behind_start_code(std::span<const std::byte> bytes) {
+std::span<const std::byte> after_start_code(std::span<const std::byte> bytes) {
   constexpr std::array start_code{std::byte{0}, std::byte{0}, std::byte{1}};
   const auto found = std::search(bytes.begin(), bytes.end(), start_code.begin(), start_code.end());
   const auto at = static_cast<std::size_t>(found - bytes.begin());
@@ -145,10 +147,11 @@ static bool states_coding_order_hevc(std::span<const std::byte> nal) {
 
 // The sequence parameter sets of avcC and hvcC (ISO/IEC 14496-15, 5.3.3.1.2 and 8.3.3.1.2).
 static std::vector<std::span<const std::byte>> sequence_parameter_sets(
-    const AVCodecParameters& of) {
+    const AVCodecParameters& parameters) {
   std::vector<std::span<const std::byte>> sets;
-  if (length_bytes_of(of) == 0) return sets;
-  auto rest = std::as_bytes(std::span(of.extradata, static_cast<std::size_t>(of.extradata_size)));
+  if (length_bytes_of(parameters) == 0) return sets;
+  auto rest = std::as_bytes(
+      std::span(parameters.extradata, static_cast<std::size_t>(parameters.extradata_size)));
   const auto take = [&](std::size_t bytes) {
     const auto taken = rest.first(std::min(bytes, rest.size()));
     rest = rest.subspan(taken.size());
@@ -157,27 +160,28 @@ static std::vector<std::span<const std::byte>> sequence_parameter_sets(
       for (const auto byte : taken) number = number << 8 | std::to_integer<std::size_t>(byte);
     return std::pair(taken, number);
   };
-  const bool h264 = of.codec_id == AV_CODEC_ID_H264;
+  const bool h264 = parameters.codec_id == AV_CODEC_ID_H264;
   take(h264 ? 5 : 22);
   const auto arrays = h264 ? std::size_t{1} : take(1).second;
   constexpr std::size_t sequence = 33;  // nal_unit_type of HEVC
   for (std::size_t i = 0; i < arrays && !rest.empty(); ++i) {
-    const bool wanted = h264 || (take(1).second & 63) == sequence;
+    const bool is_sequence_set = h264 || (take(1).second & 63) == sequence;
     const auto count = h264 ? take(1).second & 31 : take(2).second;
     for (std::size_t k = 0; k < count && !rest.empty(); ++k) {
       const auto set = take(take(2).second).first;
-      if (wanted && set.size() > 2) sets.push_back(set);
+      if (is_sequence_set && set.size() > 2) sets.push_back(set);
     }
   }
   return sets;
 }
 
-bool states_coding_order(const AVCodecParameters& of) {
-  if (of.codec_id != AV_CODEC_ID_H264 && of.codec_id != AV_CODEC_ID_HEVC) return false;
-  const auto sets = sequence_parameter_sets(of);
+bool states_coding_order(const AVCodecParameters& parameters) {
+  if (parameters.codec_id != AV_CODEC_ID_H264 && parameters.codec_id != AV_CODEC_ID_HEVC)
+    return false;
+  const auto sets = sequence_parameter_sets(parameters);
   return !sets.empty() && std::all_of(sets.begin(), sets.end(), [&](const auto& each) {
-    return of.codec_id == AV_CODEC_ID_H264 ? states_coding_order_h264(each)
-                                           : states_coding_order_hevc(each);
+    return parameters.codec_id == AV_CODEC_ID_H264 ? states_coding_order_h264(each)
+                                                   : states_coding_order_hevc(each);
   });
 }
 
@@ -185,7 +189,7 @@ bool states_coding_order(const AVCodecParameters& of) {
 // is left both begin with the unit's first byte. Empty at the end, and where the packet is damaged.
 static std::span<const std::byte> next_nal(std::span<const std::byte>& packet,
                                            std::size_t length_bytes) {
-  if (length_bytes == 0) return packet = behind_start_code(packet);
+  if (length_bytes == 0) return packet = after_start_code(packet);
   while (packet.size() > length_bytes) {
     std::uint64_t length = 0;
     for (const auto byte : packet.first(length_bytes))
@@ -206,8 +210,8 @@ static unsigned nal_type(AVCodecID codec, std::span<const std::byte> nal) {
 
 static constexpr unsigned idr_slice = 5;  // slices are 1 to 5 (ITU-T H.264, table 7-1)
 
-bool begins_with_idr(const AVCodecParameters& of, std::span<const std::byte> packet) {
-  const auto length_bytes = length_bytes_of(of);
+bool begins_with_idr(const AVCodecParameters& parameters, std::span<const std::byte> packet) {
+  const auto length_bytes = length_bytes_of(parameters);
   for (auto nal = next_nal(packet, length_bytes); !nal.empty();
        nal = next_nal(packet, length_bytes)) {
     const auto type = nal_type(AV_CODEC_ID_H264, nal);
@@ -228,7 +232,7 @@ static std::size_t sei_number(nal_bits& from) {
 
 // Whether a unit of supplemental enhancement information has a recovery point, with a
 // recovery_frame_cnt above 0 (ITU-T H.264, D.1.8).
-static bool tells_later_recovery(std::span<const std::byte> nal) {
+static bool signals_later_recovery(std::span<const std::byte> nal) {
   constexpr std::size_t recovery_point = 6;
   nal_bits from(nal.subspan(1));
   while (!from.is_past_end()) {
@@ -242,7 +246,7 @@ static bool tells_later_recovery(std::span<const std::byte> nal) {
 
 // The part of a NAL unit in Annex B format that is before the next start code.
 static std::span<const std::byte> without_next(std::span<const std::byte> nal) {
-  const auto behind = behind_start_code(nal);
+  const auto behind = after_start_code(nal);
   return nal.first(nal.size() - behind.size());
 }
 
@@ -255,7 +259,7 @@ static bool begins_refresh_h264(std::span<const std::byte> packet, std::size_t l
     if (type >= 1 && type <= idr_slice) return recovers_later && type != idr_slice;
     if (type == sei)
       recovers_later =
-          recovers_later || tells_later_recovery(length_bytes > 0 ? nal : without_next(nal));
+          recovers_later || signals_later_recovery(length_bytes > 0 ? nal : without_next(nal));
   }
   return false;
 }
@@ -269,13 +273,15 @@ static bool begins_refresh_hevc(std::span<const std::byte> packet, std::size_t l
   return false;
 }
 
-bool may_refresh(const AVCodecParameters& of) noexcept {
-  return of.codec_id == AV_CODEC_ID_H264 || of.codec_id == AV_CODEC_ID_HEVC;
+bool may_refresh(const AVCodecParameters& parameters) noexcept {
+  return parameters.codec_id == AV_CODEC_ID_H264 || parameters.codec_id == AV_CODEC_ID_HEVC;
 }
 
-bool begins_refresh(const AVCodecParameters& of, std::span<const std::byte> packet) {
-  if (of.codec_id == AV_CODEC_ID_H264) return begins_refresh_h264(packet, length_bytes_of(of));
-  if (of.codec_id == AV_CODEC_ID_HEVC) return begins_refresh_hevc(packet, length_bytes_of(of));
+bool begins_refresh(const AVCodecParameters& parameters, std::span<const std::byte> packet) {
+  if (parameters.codec_id == AV_CODEC_ID_H264)
+    return begins_refresh_h264(packet, length_bytes_of(parameters));
+  if (parameters.codec_id == AV_CODEC_ID_HEVC)
+    return begins_refresh_hevc(packet, length_bytes_of(parameters));
   return false;
 }
 

@@ -44,8 +44,8 @@ picture_format format_of_picture(const AVFrame& frame) noexcept {
 }
 
 bool is_rgb(AVPixelFormat format) noexcept {
-  const auto* of = av_pix_fmt_desc_get(format);
-  return of != nullptr && (of->flags & AV_PIX_FMT_FLAG_RGB) != 0;
+  const auto* descriptor = av_pix_fmt_desc_get(format);
+  return descriptor != nullptr && (descriptor->flags & AV_PIX_FMT_FLAG_RGB) != 0;
 }
 
 AVColorSpace usual_matrix(int width, int height) noexcept {
@@ -54,8 +54,8 @@ AVColorSpace usual_matrix(int width, int height) noexcept {
 }
 
 bool is_grey(AVPixelFormat format) noexcept {
-  const auto* of = av_pix_fmt_desc_get(format);
-  return of != nullptr && of->nb_components < 3;
+  const auto* descriptor = av_pix_fmt_desc_get(format);
+  return descriptor != nullptr && descriptor->nb_components < 3;
 }
 
 picture_format picture_converter::completed(picture_format from) const noexcept {
@@ -95,14 +95,14 @@ static const int* coefficients_of(const picture_format& format, const std::strin
 // standards'.
 static void set_siting(SwsContext& context, const picture_format& format, const char* x_key,
                        const char* y_key) {
-  const auto* of = av_pix_fmt_desc_get(format.format);
-  if (of->log2_chroma_w == 0 && of->log2_chroma_h == 0) return;
+  const auto* descriptor = av_pix_fmt_desc_get(format.format);
+  if (descriptor->log2_chroma_w == 0 && descriptor->log2_chroma_h == 0) return;
   const auto siting = format.siting == AVCHROMA_LOC_UNSPECIFIED ? AVCHROMA_LOC_LEFT : format.siting;
   constexpr int half = 128;
   const bool centred = siting == AVCHROMA_LOC_CENTER || siting == AVCHROMA_LOC_TOP;
   const bool top = siting == AVCHROMA_LOC_TOPLEFT || siting == AVCHROMA_LOC_TOP;
-  const int x = centred ? ((1 << of->log2_chroma_w) - 1) * half : 0;
-  const int y = top ? 0 : ((1 << of->log2_chroma_h) - 1) * half;
+  const int x = centred ? ((1 << descriptor->log2_chroma_w) - 1) * half : 0;
+  const int y = top ? 0 : ((1 << descriptor->log2_chroma_h) - 1) * half;
   av_opt_set_int(&context, x_key, x, 0);
   av_opt_set_int(&context, y_key, y, 0);
 }
@@ -111,7 +111,7 @@ void picture_converter::make_context(const picture_format& from) {
   const auto doing = "convert " + format_text(from) + " to " + format_text(to_);
   const int* source = coefficients_of(from, doing);
   const int* target = coefficients_of(to_, doing);
-  const av_messages said;
+  const av_messages messages;
   context_.reset(check_av(sws_alloc_context()));
   auto* context = context_.get();
   const auto set = [&](const char* key, std::int64_t value) {
@@ -127,9 +127,11 @@ void picture_converter::make_context(const picture_format& from) {
       SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT | SWS_FULL_CHR_H_INP | SWS_BITEXACT);
   set_siting(*context, from, "src_h_chr_pos", "src_v_chr_pos");
   set_siting(*context, to_, "dst_h_chr_pos", "dst_v_chr_pos");
-  const auto full = [](const picture_format& of) { return of.range == AVCOL_RANGE_JPEG ? 1 : 0; };
+  const auto full = [](const picture_format& format) {
+    return format.range == AVCOL_RANGE_JPEG ? 1 : 0;
+  };
   if (sws_init_context(context, nullptr, nullptr) < 0)
-    throw error(errc::unsupported, doing, "libswscale does not convert them" + said.addition());
+    throw error(errc::unsupported, doing, "libswscale does not convert them" + messages.addition());
   constexpr int one = 1 << 16;  // brightness 0, contrast and saturation 1
   sws_setColorspaceDetails(context, source, full(from), target, full(to_), 0, one, one);
   from_ = from;
@@ -138,10 +140,10 @@ void picture_converter::make_context(const picture_format& from) {
 // Rows `first` to `first + count` of the picture, to which `rows` points.
 void picture_converter::convert_band(const picture_rows& rows, int first, int count,
                                      AVFrame& into) {
-  const av_messages said;
+  const av_messages messages;
   const int result = sws_scale(context_.get(), rows.planes.data(), rows.strides.data(), first,
                                count, into.data, into.linesize);
-  check_av(result, "convert a picture", said);
+  check_av(result, "convert a picture", messages);
 }
 
 // Of formats whose planes all have as many rows as the picture.

@@ -42,7 +42,7 @@ bool may_have_times_of_decoding(const stream_info& stream,
 static bool has_one_forward_picture(AVCodecID codec, std::span<const std::byte> packet) {
   const auto picture = codec == AV_CODEC_ID_MPEG4 ? std::byte{0xb6} : std::byte{0};
   int pictures = 0;
-  for (auto rest = behind_start_code(packet); rest.size() > 2; rest = behind_start_code(rest)) {
+  for (auto rest = after_start_code(packet); rest.size() > 2; rest = after_start_code(rest)) {
     if (rest[0] != picture) continue;
     // vop_coding_type (ISO/IEC 14496-2, 6.2.5), picture_coding_type (ISO/IEC 13818-2, 6.2.3).
     const bool is_b = codec == AV_CODEC_ID_MPEG4 ? (rest[1] & std::byte{0xc0}) == std::byte{0x80}
@@ -59,19 +59,19 @@ using av_codec_parser = std::unique_ptr<AVCodecParserContext, decltype(&av_parse
 // Reads the order counts of pictures (ITU-T H.264, 8.2.1; H.265, 8.3.1).
 class order_parser {
  public:
-  explicit order_parser(const AVCodecParameters& of)
-      : parser_(check_av(av_parser_init(of.codec_id)), av_parser_close),
+  explicit order_parser(const AVCodecParameters& parameters)
+      : parser_(check_av(av_parser_init(parameters.codec_id)), av_parser_close),
         context_(check_av(avcodec_alloc_context3(nullptr))) {
-    check_av(avcodec_parameters_to_context(context_.get(), &of), "parse pictures");
+    check_av(avcodec_parameters_to_context(context_.get(), &parameters), "parse pictures");
     parser_->flags |= PARSER_FLAG_COMPLETE_FRAMES;
   }
 
-  int count_of(const AVPacket& of) {
+  int count_of(const AVPacket& packet) {
     std::uint8_t* data = nullptr;
     int size = 0;
     parser_->output_picture_number = INT32_MIN;
-    av_parser_parse2(parser_.get(), context_.get(), &data, &size, of.data, of.size, of.pts, of.dts,
-                     of.pos);
+    av_parser_parse2(parser_.get(), context_.get(), &data, &size, packet.data, packet.size,
+                     packet.pts, packet.dts, packet.pos);
     return parser_->output_picture_number;
   }
 
@@ -82,7 +82,7 @@ class order_parser {
 
 // Counts begin anew at key frames.
 static bool counts_rise(const stream_info& stream, const std::vector<packet>& packets) {
-  const av_messages said;
+  const av_messages messages;
   order_parser parser(stream.parameters());
   int last = INT32_MIN;
   return std::all_of(packets.begin(), packets.end(), [&](const packet& each) {

@@ -21,8 +21,8 @@ static std::string size_text(std::int64_t width, std::int64_t height) {
 }
 
 static bool has_alpha(AVPixelFormat format) noexcept {
-  const auto* of = av_pix_fmt_desc_get(format);
-  return of != nullptr && (of->flags & AV_PIX_FMT_FLAG_ALPHA) != 0;
+  const auto* descriptor = av_pix_fmt_desc_get(format);
+  return descriptor != nullptr && (descriptor->flags & AV_PIX_FMT_FLAG_ALPHA) != 0;
 }
 
 AVFrame& picture_source::unused_picture() {

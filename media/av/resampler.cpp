@@ -22,8 +22,8 @@ class resampler::state {
   explicit state(const resample_options& options)
       : type(options.type),
         layout(options.layout),
-        converter(options.sample_rate,
-                  wanted_channels(options.channels, options.channel_layout, "make a resampler")) {
+        converter(options.sample_rate, requested_channels(options.channels, options.channel_layout,
+                                                          "make a resampler")) {
     check_resampling(options, "make a resampler");
   }
 
@@ -90,7 +90,7 @@ tensor resample(std::span<const frame> frames, const resample_options& options) 
   sink.expect(samples);
   audio_converter converter(
       options.sample_rate,
-      wanted_channels(options.channels, options.channel_layout, "resample audio"));
+      requested_channels(options.channels, options.channel_layout, "resample audio"));
   for (const auto& each : frames) converter.convert(audio_of(each), sink);
   converter.finish(sink);
   return std::move(sink).take();

@@ -54,12 +54,12 @@ void sample_sink::grow(std::int64_t capacity) {
   capacity_ = capacity;
 }
 
-sample_sink::place sample_sink::reserve(std::int64_t wanted) {
-  if (!fixed_ && wanted > capacity_ - samples_) {
-    if (wanted > most_ - samples_)
+sample_sink::place sample_sink::reserve(std::int64_t samples) {
+  if (!fixed_ && samples > capacity_ - samples_) {
+    if (samples > most_ - samples_)
       throw error(errc::limit_exceeded, doing_,
                   fmt::format("it has more than {} samples (max_samples)", most_));
-    const auto least = samples_ + wanted;
+    const auto least = samples_ + samples;
     grow(std::min(most_, std::max(least, capacity_ == 0 ? expected_ : 2 * capacity_)));
   }
   place next{.channels = {}, .capacity = capacity_ - samples_};

@@ -43,13 +43,13 @@ class sample_sink {
   void set_channels(int channels);
   int channels() const noexcept { return channels_; }
 
-  // Where the next samples belong, with as much capacity as there is, which is at least `wanted`
-  // unless this is a slot: the addresses of all channels, or one of interleaved ones.
+  // Memory for the next samples: the address of each channel, or one address for interleaved
+  // channels. The capacity is at least `samples`, unless the sink is a slot of fixed size.
   struct place {
     std::array<std::uint8_t*, most_channels> channels;
     std::int64_t capacity;
   };
-  place reserve(std::int64_t wanted);
+  place reserve(std::int64_t samples);
   void commit(std::int64_t written) noexcept { samples_ += written; }
 
   // Silence behind the samples, to the end of the slot.

@@ -50,12 +50,13 @@ void check_samples(const tensor& samples, float most, std::string_view doing) {
 }
 
 template <class Float>
-static void check_floats(const AVFrame& of, Float most, std::string_view doing) {
-  const int channels = of.ch_layout.nb_channels;
-  const bool planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(of.format)) != 0;
+static void check_floats(const AVFrame& frame, Float most, std::string_view doing) {
+  const int channels = frame.ch_layout.nb_channels;
+  const bool planar = av_sample_fmt_is_planar(static_cast<AVSampleFormat>(frame.format)) != 0;
   for (int c = 0; c < channels; ++c) {
-    const auto* first = reinterpret_cast<const Float*>(of.extended_data[planar ? c : 0]);
-    check_channel(first + (planar ? 0 : c), of.nb_samples, planar ? 1 : channels, most, c, doing);
+    const auto* first = reinterpret_cast<const Float*>(frame.extended_data[planar ? c : 0]);
+    check_channel(first + (planar ? 0 : c), frame.nb_samples, planar ? 1 : channels, most, c,
+                  doing);
   }
 }
 
@@ -68,12 +69,12 @@ void check_samples(const AVFrame& samples, float most, std::string_view doing) {
 // Of encoders that take any number of samples at once, PCM above all.
 static constexpr int usual_piece = 4096;
 
-static av_frame new_samples(const AVCodecContext& of, AVSampleFormat format, int count) {
+static av_frame new_samples(const AVCodecContext& codec, AVSampleFormat format, int count) {
   av_frame next(check_av(av_frame_alloc()));
   next->format = format;
-  next->sample_rate = of.sample_rate;
+  next->sample_rate = codec.sample_rate;
   next->nb_samples = count;
-  check_av(av_channel_layout_copy(&next->ch_layout, &of.ch_layout), "copy a channel layout");
+  check_av(av_channel_layout_copy(&next->ch_layout, &codec.ch_layout), "copy a channel layout");
   check_av(av_frame_get_buffer(next.get(), 0), "allocate samples");
   return next;
 }

@@ -86,9 +86,9 @@ static packet encode_sized(std::string_view format, std::int64_t width, std::int
   return encode_picture(encoder, make(from));
 }
 
-static std::size_t picture_bytes(const AVFrame& of) {
-  const auto format = static_cast<AVPixelFormat>(of.format);
-  const int bytes = av_image_get_buffer_size(format, of.width, of.height, 64);
+static std::size_t picture_bytes(const AVFrame& frame) {
+  const auto format = static_cast<AVPixelFormat>(frame.format);
+  const int bytes = av_image_get_buffer_size(format, frame.width, frame.height, 64);
   return static_cast<std::size_t>(check_av(bytes, "size a picture"));
 }
 

@@ -12,18 +12,21 @@ extern "C" {
 
 namespace lade::media {
 
-static bool lies_on_its_side(display_orientation how) noexcept { return how.degrees % 180 != 0; }
+static bool swaps_sides(display_orientation orientation) noexcept {
+  return orientation.degrees % 180 != 0;
+}
 
-std::pair<int, int> shown_size(int width, int height, display_orientation how) noexcept {
-  return lies_on_its_side(how) ? std::pair(height, width) : std::pair(width, height);
+std::pair<int, int> shown_size(int width, int height, display_orientation orientation) noexcept {
+  return swaps_sides(orientation) ? std::pair(height, width) : std::pair(width, height);
 }
 
 AVPixelFormat format_to_turn(AVPixelFormat to) noexcept {
-  const auto* of = av_pix_fmt_desc_get(to);
-  if (of == nullptr) return to;
-  if ((of->flags & AV_PIX_FMT_FLAG_BITSTREAM) != 0) return AV_PIX_FMT_GRAY8;
-  if (of->log2_chroma_w == 0 && of->log2_chroma_h == 0) return to;
-  return (of->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? AV_PIX_FMT_YUVA444P : AV_PIX_FMT_YUV444P;
+  const auto* descriptor = av_pix_fmt_desc_get(to);
+  if (descriptor == nullptr) return to;
+  if ((descriptor->flags & AV_PIX_FMT_FLAG_BITSTREAM) != 0) return AV_PIX_FMT_GRAY8;
+  if (descriptor->log2_chroma_w == 0 && descriptor->log2_chroma_h == 0) return to;
+  return (descriptor->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? AV_PIX_FMT_YUVA444P
+                                                          : AV_PIX_FMT_YUV444P;
 }
 
 // A walk over stored pixels in the order in which they are shown.
@@ -34,13 +37,13 @@ struct shown_order {
 };
 
 static shown_order shown_order_of(const std::uint8_t* plane, int width, int height, int stride,
-                                  int bytes, display_orientation how) noexcept {
+                                  int bytes, display_orientation orientation) noexcept {
   const std::ptrdiff_t row = stride;
-  const std::ptrdiff_t pixel = how.mirrored ? -bytes : bytes;
+  const std::ptrdiff_t pixel = orientation.mirrored ? -bytes : bytes;
   const std::ptrdiff_t last_row = row * (height - 1);
   const std::ptrdiff_t last_pixel = pixel * (width - 1);
-  const auto* begin = how.mirrored ? plane - last_pixel : plane;
-  switch (how.degrees) {
+  const auto* begin = orientation.mirrored ? plane - last_pixel : plane;
+  switch (orientation.degrees) {
     case 90: return {begin + last_row, -row, pixel};
     case 180: return {begin + last_row + last_pixel, -pixel, -row};
     case 270: return {begin + last_pixel, row, -pixel};
@@ -57,18 +60,18 @@ static void copy_shown(const shown_order& from, AVFrame& into, int plane, int by
   }
 }
 
-av_frame shown_picture(const AVFrame& stored, display_orientation how) {
+av_frame shown_picture(const AVFrame& stored, display_orientation orientation) {
   av_frame shown(check_av(av_frame_alloc()));
   check_av(av_frame_copy_props(shown.get(), &stored), "turn a picture");
   shown->format = stored.format;
-  std::tie(shown->width, shown->height) = shown_size(stored.width, stored.height, how);
+  std::tie(shown->width, shown->height) = shown_size(stored.width, stored.height, orientation);
   check_av(av_frame_get_buffer(shown.get(), 0), "turn a picture");
   const auto* format = av_pix_fmt_desc_get(static_cast<AVPixelFormat>(stored.format));
   int bytes[4];
   av_image_fill_max_pixsteps(bytes, nullptr, format);
   for (int i = 0; i < av_pix_fmt_count_planes(static_cast<AVPixelFormat>(stored.format)); ++i)
     copy_shown(shown_order_of(stored.data[i], stored.width, stored.height, stored.linesize[i],
-                              bytes[i], how),
+                              bytes[i], orientation),
                *shown, i, bytes[i]);
   return shown;
 }

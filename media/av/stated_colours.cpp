@@ -174,21 +174,21 @@ struct container_colours {
   bool range;
 };
 static container_colours colours_of_container(const AVOutputFormat& format,
-                                              const AVCodecParameters& of) noexcept {
+                                              const AVCodecParameters& parameters) noexcept {
   const std::string_view name = format.name;
   if (name == "matroska" || name == "webm") return {.matrix = true, .range = true};
-  const bool all = of.color_space != AVCOL_SPC_UNSPECIFIED &&
-                   of.color_primaries != AVCOL_PRI_UNSPECIFIED &&
-                   of.color_trc != AVCOL_TRC_UNSPECIFIED;
+  const bool all = parameters.color_space != AVCOL_SPC_UNSPECIFIED &&
+                   parameters.color_primaries != AVCOL_PRI_UNSPECIFIED &&
+                   parameters.color_trc != AVCOL_TRC_UNSPECIFIED;
   if (name == "mp4") return {.matrix = all, .range = all};
   return {.matrix = all && name == "mov", .range = false};
 }
 
-void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters& of,
+void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters& parameters,
                           const std::string& encoder, const std::string& doing) {
-  const auto pixels = static_cast<AVPixelFormat>(of.format);
-  const auto rules = colour_rules_of(of.codec_id);
-  const auto states = colours_of_container(format, of);
+  const auto pixels = static_cast<AVPixelFormat>(parameters.format);
+  const auto rules = colour_rules_of(parameters.codec_id);
+  const auto states = colours_of_container(format, parameters);
   const auto check = [&](bool same, const char* field, const char* value, const colour_rule& rule,
                          bool stated) {
     if (same || rule.in_stream || stated) return;
@@ -196,14 +196,16 @@ void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters&
                 fmt::format("neither {} files nor the encoder {} state the colour.{} {}",
                             format.name, encoder, field, value));
   };
-  check(is_same_matrix(of.color_space, usual_matrix(pixels, of.width, of.height)), "matrix",
-        av_color_space_name(of.color_space), rules.matrix, states.matrix);
-  check(of.color_range == usual_range(pixels), "range", av_color_range_name(of.color_range),
-        rules.range, states.range);
-  check(is_same_primaries(of.color_primaries, primaries_of(of.color_space)), "primaries",
-        av_color_primaries_name(of.color_primaries), rules.primaries, states.matrix);
-  check(is_same_transfer(of.color_trc, transfer_of(of.color_space)), "transfer",
-        av_color_transfer_name(of.color_trc), rules.transfer, states.matrix);
+  check(is_same_matrix(parameters.color_space,
+                       usual_matrix(pixels, parameters.width, parameters.height)),
+        "matrix", av_color_space_name(parameters.color_space), rules.matrix, states.matrix);
+  check(parameters.color_range == usual_range(pixels), "range",
+        av_color_range_name(parameters.color_range), rules.range, states.range);
+  check(is_same_primaries(parameters.color_primaries, primaries_of(parameters.color_space)),
+        "primaries", av_color_primaries_name(parameters.color_primaries), rules.primaries,
+        states.matrix);
+  check(is_same_transfer(parameters.color_trc, transfer_of(parameters.color_space)), "transfer",
+        av_color_transfer_name(parameters.color_trc), rules.transfer, states.matrix);
 }
 
 }  // namespace lade::media

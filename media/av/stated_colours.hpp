@@ -45,7 +45,7 @@ AVColorRange usual_range(AVPixelFormat format) noexcept;
 // Throws error(unsupported), naming encoder and field, if neither the stream of `encoder` nor a
 // file of the format states its colours, and decoders would take others. `doing` is the text of
 // errors.
-void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters& of,
+void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters& parameters,
                           const std::string& encoder, const std::string& doing);
 
 }  // namespace lade::media

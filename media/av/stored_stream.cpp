@@ -21,56 +21,59 @@ namespace lade::media {
 static std::string_view text_or_empty(const char* text) noexcept { return text ? text : ""; }
 
 // FFmpeg's name of a pixel or sample format.
-static std::string_view format_name(const AVCodecParameters& of) noexcept {
-  if (of.codec_type == AVMEDIA_TYPE_VIDEO)
-    return text_or_empty(av_get_pix_fmt_name(static_cast<AVPixelFormat>(of.format)));
-  if (of.codec_type == AVMEDIA_TYPE_AUDIO)
-    return text_or_empty(av_get_sample_fmt_name(static_cast<AVSampleFormat>(of.format)));
+static std::string_view format_name(const AVCodecParameters& parameters) noexcept {
+  if (parameters.codec_type == AVMEDIA_TYPE_VIDEO)
+    return text_or_empty(av_get_pix_fmt_name(static_cast<AVPixelFormat>(parameters.format)));
+  if (parameters.codec_type == AVMEDIA_TYPE_AUDIO)
+    return text_or_empty(av_get_sample_fmt_name(static_cast<AVSampleFormat>(parameters.format)));
   return {};
 }
 
-static std::string layout_name(const AVChannelLayout& of) {
-  if (of.nb_channels == 0) return {};
+static std::string layout_name(const AVChannelLayout& layout) {
+  if (layout.nb_channels == 0) return {};
   std::array<char, 256> text{};
-  check_av(av_channel_layout_describe(&of, text.data(), text.size()), "describe a channel layout");
+  check_av(av_channel_layout_describe(&layout, text.data(), text.size()),
+           "describe a channel layout");
   return text.data();
 }
 
 // The parameters that are numbers, in the order in which they are stored.
 template <class Parameters, class Use>
-static void for_each_number(Parameters& of, const Use& use) {
-  use(of.bits_per_coded_sample, 0, 1 << 16);
-  use(of.bits_per_raw_sample, 0, 1 << 16);
-  use(of.profile, INT32_MIN, INT32_MAX);
-  use(of.level, INT32_MIN, INT32_MAX);
-  use(of.width, 0, 1 << 16);
-  use(of.height, 0, 1 << 16);
-  use(of.sample_aspect_ratio.num, 0, INT32_MAX);
-  use(of.sample_aspect_ratio.den, 0, INT32_MAX);
-  use(of.field_order, 0, AV_FIELD_BT);
-  use(of.color_range, 0, AVCOL_RANGE_NB - 1);
-  use(of.color_primaries, 0, AVCOL_PRI_NB - 1);
-  use(of.color_trc, 0, AVCOL_TRC_NB - 1);
-  use(of.color_space, 0, AVCOL_SPC_NB - 1);
-  use(of.chroma_location, 0, AVCHROMA_LOC_NB - 1);
-  use(of.video_delay, 0, most_reordered_pictures);
-  use(of.sample_rate, 0, 1 << 24);
-  use(of.block_align, 0, INT32_MAX);
-  use(of.frame_size, 0, 1 << 24);
-  use(of.initial_padding, 0, 1 << 24);
-  use(of.trailing_padding, 0, 1 << 24);
-  use(of.seek_preroll, 0, 1 << 24);
+static void for_each_number(Parameters& parameters, const Use& use) {
+  use(parameters.bits_per_coded_sample, 0, 1 << 16);
+  use(parameters.bits_per_raw_sample, 0, 1 << 16);
+  use(parameters.profile, INT32_MIN, INT32_MAX);
+  use(parameters.level, INT32_MIN, INT32_MAX);
+  use(parameters.width, 0, 1 << 16);
+  use(parameters.height, 0, 1 << 16);
+  use(parameters.sample_aspect_ratio.num, 0, INT32_MAX);
+  use(parameters.sample_aspect_ratio.den, 0, INT32_MAX);
+  use(parameters.field_order, 0, AV_FIELD_BT);
+  use(parameters.color_range, 0, AVCOL_RANGE_NB - 1);
+  use(parameters.color_primaries, 0, AVCOL_PRI_NB - 1);
+  use(parameters.color_trc, 0, AVCOL_TRC_NB - 1);
+  use(parameters.color_space, 0, AVCOL_SPC_NB - 1);
+  use(parameters.chroma_location, 0, AVCHROMA_LOC_NB - 1);
+  use(parameters.video_delay, 0, most_reordered_pictures);
+  use(parameters.sample_rate, 0, 1 << 24);
+  use(parameters.block_align, 0, INT32_MAX);
+  use(parameters.frame_size, 0, 1 << 24);
+  use(parameters.initial_padding, 0, 1 << 24);
+  use(parameters.trailing_padding, 0, 1 << 24);
+  use(parameters.seek_preroll, 0, 1 << 24);
 }
 
-static void store_parameters(stored_writer& to, const AVCodecParameters& of) {
-  to.number(static_cast<std::int8_t>(of.codec_type));
-  to.text(avcodec_get_name(of.codec_id));
-  to.number(of.codec_tag);
-  to.text(format_name(of));
-  to.text(layout_name(of.ch_layout));
-  to.number(of.bit_rate);
-  for_each_number(of, [&](auto value, int, int) { to.number(static_cast<std::int32_t>(value)); });
-  to.bytes(std::as_bytes(std::span(of.extradata, static_cast<std::size_t>(of.extradata_size))));
+static void store_parameters(stored_writer& to, const AVCodecParameters& parameters) {
+  to.number(static_cast<std::int8_t>(parameters.codec_type));
+  to.text(avcodec_get_name(parameters.codec_id));
+  to.number(parameters.codec_tag);
+  to.text(format_name(parameters));
+  to.text(layout_name(parameters.ch_layout));
+  to.number(parameters.bit_rate);
+  for_each_number(parameters,
+                  [&](auto value, int, int) { to.number(static_cast<std::int32_t>(value)); });
+  to.bytes(std::as_bytes(
+      std::span(parameters.extradata, static_cast<std::size_t>(parameters.extradata_size))));
 }
 
 static AVCodecID codec_of_name(const std::string& name, const stored_reader& from) {
@@ -125,20 +128,20 @@ static av_codec_parameters load_parameters(stored_reader& from) {
 }
 
 void store_stream(stored_writer& to, const stream_info& stream) {
-  const auto& of = stream.stored();
-  to.text(of.file);
-  to.number(static_cast<std::int32_t>(of.index));
-  store_parameters(to, *of.parameters);
-  to.fraction(of.time_base);
-  to.fraction(of.start_time);
-  to.fraction(of.duration);
-  to.fraction(of.frame_rate);
-  to.fraction(of.sample_aspect);
-  to.number(of.stated_frames.value_or(-1));
-  to.number(static_cast<std::int32_t>(of.orientation.degrees));
-  to.number(static_cast<std::uint8_t>(of.orientation.mirrored));
-  to.number(static_cast<std::uint64_t>(of.metadata.size()));
-  for (const auto& [key, value] : of.metadata) {
+  const auto& fields = stream.stored();
+  to.text(fields.file);
+  to.number(static_cast<std::int32_t>(fields.index));
+  store_parameters(to, *fields.parameters);
+  to.fraction(fields.time_base);
+  to.fraction(fields.start_time);
+  to.fraction(fields.duration);
+  to.fraction(fields.frame_rate);
+  to.fraction(fields.sample_aspect);
+  to.number(fields.stated_frames.value_or(-1));
+  to.number(static_cast<std::int32_t>(fields.orientation.degrees));
+  to.number(static_cast<std::uint8_t>(fields.orientation.mirrored));
+  to.number(static_cast<std::uint64_t>(fields.metadata.size()));
+  for (const auto& [key, value] : fields.metadata) {
     to.text(key);
     to.text(value);
   }

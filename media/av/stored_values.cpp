@@ -80,11 +80,11 @@ std::optional<rational> stored_reader::optional_fraction() {
 }
 
 void stored_reader::end() const {
-  if (!left_.empty()) refuse("there are bytes behind its contents");
+  if (!left_.empty()) refuse("it has bytes after its contents");
 }
 
-void stored_reader::refuse(std::string_view why) const {
-  throw error(errc::invalid_data, doing_, why);
+void stored_reader::refuse(std::string_view reason) const {
+  throw error(errc::invalid_data, doing_, reason);
 }
 
 }  // namespace lade::media

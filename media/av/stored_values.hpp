@@ -79,7 +79,7 @@ class stored_reader {
   // Throws if there is more.
   void end() const;
 
-  [[noreturn]] void refuse(std::string_view why) const;
+  [[noreturn]] void refuse(std::string_view reason) const;
   const std::string& doing() const noexcept { return doing_; }
 
  private:

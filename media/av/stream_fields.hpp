@@ -29,15 +29,15 @@ struct stream_info::fields {
   bool edited = false;
 
   // As encoders are told to have them; see has_headers_apart.
-  bool headers_apart = false;
+  bool separate_headers = false;
 
   std::string encoder;  // whose packets they are, by FFmpeg's name; empty if a file's
 };
 
 // Colours as files state them may be numbers that have no enumerator, which may not even be read as
 // such. They become "unspecified".
-void drop_unknown_colours(AVFrame& of) noexcept;
-void drop_unknown_colours(AVCodecParameters& of) noexcept;
+void drop_unknown_colours(AVFrame& frame) noexcept;
+void drop_unknown_colours(AVCodecParameters& parameters) noexcept;
 
 // FFmpeg's fraction; 0 if its denominator is 0.
 rational rational_of(AVRational from);
@@ -58,7 +58,7 @@ stream_info info_of(const AVStream& stream, std::string_view file, bool states_d
 AVRational av_rational_of(const rational& from);
 
 // What a packet takes of memory; see packets::memory_bytes().
-std::size_t memory_of(const AVPacket& of) noexcept;
+std::size_t memory_of(const AVPacket& packet) noexcept;
 
 // Makes a display matrix mirror the picture from left to right before it does what it did; a second
 // call undoes that. The first two numbers are the factors of the picture's x (libavutil/display.h).

@@ -67,21 +67,21 @@ static void drop_unknown(E& value, E unspecified, E count) noexcept {
 }
 
 template <class Fields>
-static void drop_unknown_colours_but_matrix(Fields& of) noexcept {
-  drop_unknown(of.color_range, AVCOL_RANGE_UNSPECIFIED, AVCOL_RANGE_NB);
-  drop_unknown(of.color_primaries, AVCOL_PRI_UNSPECIFIED, AVCOL_PRI_NB);
-  drop_unknown(of.color_trc, AVCOL_TRC_UNSPECIFIED, AVCOL_TRC_NB);
-  drop_unknown(of.chroma_location, AVCHROMA_LOC_UNSPECIFIED, AVCHROMA_LOC_NB);
+static void drop_unknown_colours_but_matrix(Fields& target) noexcept {
+  drop_unknown(target.color_range, AVCOL_RANGE_UNSPECIFIED, AVCOL_RANGE_NB);
+  drop_unknown(target.color_primaries, AVCOL_PRI_UNSPECIFIED, AVCOL_PRI_NB);
+  drop_unknown(target.color_trc, AVCOL_TRC_UNSPECIFIED, AVCOL_TRC_NB);
+  drop_unknown(target.chroma_location, AVCHROMA_LOC_UNSPECIFIED, AVCHROMA_LOC_NB);
 }
 
-void drop_unknown_colours(AVFrame& of) noexcept {
-  drop_unknown_colours_but_matrix(of);
-  drop_unknown(of.colorspace, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
+void drop_unknown_colours(AVFrame& frame) noexcept {
+  drop_unknown_colours_but_matrix(frame);
+  drop_unknown(frame.colorspace, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
 }
 
-void drop_unknown_colours(AVCodecParameters& of) noexcept {
-  drop_unknown_colours_but_matrix(of);
-  drop_unknown(of.color_space, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
+void drop_unknown_colours(AVCodecParameters& parameters) noexcept {
+  drop_unknown_colours_but_matrix(parameters);
+  drop_unknown(parameters.color_space, AVCOL_SPC_UNSPECIFIED, AVCOL_SPC_NB);
 }
 
 av_codec_parameters copy_parameters(const AVCodecParameters& from) {
@@ -137,7 +137,9 @@ stream_info info_of(const AVStream& stream, std::string_view file, bool states_d
   return stream_info(std::move(fields));
 }
 
-bool has_headers_apart(const stream_info& stream) noexcept { return stream.fields_->headers_apart; }
+bool has_headers_apart(const stream_info& stream) noexcept {
+  return stream.fields_->separate_headers;
+}
 
 stream_info stream_info::of_frames(std::string name, stream_kind kind, rational time_base) {
   constexpr std::array types{AVMEDIA_TYPE_VIDEO, AVMEDIA_TYPE_AUDIO, AVMEDIA_TYPE_SUBTITLE,

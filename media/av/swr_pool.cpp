@@ -64,9 +64,9 @@ static void require_rates(int from, int to, std::string_view doing) {
                           from, to));
 }
 
-static std::string name_of_layout(const channel_layout& of) {
+static std::string name_of_layout(const channel_layout& layout) {
   char text[64] = "";
-  av_channel_layout_describe(&of.get(), text, sizeof text);
+  av_channel_layout_describe(&layout.get(), text, sizeof text);
   return text;
 }
 

@@ -32,7 +32,7 @@ namespace lade::media {
 struct video::state {
   std::string name;
   scanned_video scanned;
-  buffer file;                               // empty if it is read by ranges
+  buffer file;                               // empty if the file is read by ranges
   std::shared_ptr<const byte_counter> from;  // null if it was opened in memory
   std::map<std::size_t, buffer> fetched;     // packets by number
 
@@ -57,7 +57,7 @@ buffer video::state::bytes_of(std::size_t i) const {
   return file.slice(static_cast<std::size_t>(entry.position), entry.size);
 }
 
-// Decoders read behind the bytes of a packet, so that it needs a copy.
+// Copies the packet: decoders read past its end.
 packet video::state::packet_at(std::size_t i) const {
   if (!scanned.packets.empty()) return scanned.packets[i];
   const auto& entry = scanned.index.packets()[i];
@@ -118,7 +118,7 @@ task<video> video::open(std::shared_ptr<const byte_reader> from, video_options o
 }
 
 task<video> video::open_anew(std::shared_ptr<const byte_counter> from, video_options options) {
-  auto& here = co_await this_context_reference();
+  auto& current = co_await this_context_reference();
   std::optional<box_headers> headers;
   if (!from->is_in_memory()) headers = co_await box_headers::read(from);
   if (headers) {
@@ -128,7 +128,7 @@ task<video> video::open_anew(std::shared_ptr<const byte_counter> from, video_opt
   }
   auto content = co_await from->read_at(0, whole_size(*from));
   co_await continue_on_pool();
-  auto scanned = scan_video(content, from->name(), options, here.stop);
+  auto scanned = scan_video(content, from->name(), options, current.stop);
   auto name = from->name();
   co_return video(std::make_shared<const state>(
       state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
@@ -152,10 +152,10 @@ task<video> video::open_with(std::shared_ptr<const byte_counter> from, packet_in
       state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
 }
 
-// How many packets behind a range a decoder may need before it returns the last frames: none if it
-// starts at a key frame behind which no picture is shown before it.
-static std::size_t packets_behind(std::span<const indexed_packet> entries,
-                                  const packet_range& range) {
+// How many packets after a range a decoder may need to return the last frames of the range. None if
+// no picture after its key frame is shown before it.
+static std::size_t packets_after(std::span<const indexed_packet> entries,
+                                 const packet_range& range) {
   constexpr std::size_t most_reordered = 16;  // ITU-T H.264, A.3.1
   const auto& key = entries[range.first];
   const auto behind = std::min(entries.size(), range.last + most_reordered);
@@ -167,12 +167,12 @@ static std::size_t packets_behind(std::span<const indexed_packet> entries,
   return is_open ? std::min(most_reordered, entries.size() - range.last) : 0;
 }
 
-// The numbers of the packets that these frames need.
+// The numbers of the packets from which these frames are decoded.
 static std::vector<std::size_t> packets_of(const packet_index& index,
                                            std::span<const std::int64_t> frames) {
   std::vector<std::size_t> numbers;
   for (const auto& range : index.ranges(frames))
-    for (auto i = range.first; i < range.last + packets_behind(index.packets(), range); ++i)
+    for (auto i = range.first; i < range.last + packets_after(index.packets(), range); ++i)
       numbers.push_back(i);
   return numbers;
 }
@@ -184,7 +184,7 @@ static std::vector<std::size_t> key_packets_of(const packet_index& index) {
   return numbers;
 }
 
-// Reads those packets that are not there.
+// Reads the packets that have not been fetched.
 template <class State>
 static task<> fetch_packets(std::shared_ptr<State> into, std::vector<std::size_t> numbers) {
   std::erase_if(numbers, [&](std::size_t i) { return into->fetched.contains(i); });
@@ -193,14 +193,14 @@ static task<> fetch_packets(std::shared_ptr<State> into, std::vector<std::size_t
     const auto& entry = into->scanned.index.packets()[i];
     ranges.push_back({entry.position, entry.size});
   }
-  io::ranges_options how;
-  how.gap_bytes = 16 << 10;
-  auto contents = co_await io::read_ranges(into->from, std::move(ranges), how);
+  io::ranges_options options;
+  options.gap_bytes = 16 << 10;
+  auto contents = co_await io::read_ranges(into->from, std::move(ranges), options);
   for (std::size_t i = 0; i < numbers.size(); ++i)
     into->fetched[numbers[i]] = std::move(contents[i]);
 }
 
-// Whether decoding can start where it does for these frames.
+// Whether decoding can start at the key frames that these frames need.
 static bool starts_well(const packet_index& index, std::span<const std::int64_t> frames,
                         const packet_bytes& bytes_of) {
   const auto ranges = index.ranges(frames);
@@ -209,8 +209,8 @@ static bool starts_well(const packet_index& index, std::span<const std::int64_t>
   });
 }
 
-// The headers of MP4 do not tell whether decoding can start at a key frame. If it cannot at one
-// that is needed, all of them are read, and the index has only the others.
+// The headers of MP4 do not state whether decoding can start at a key frame. If it cannot at one
+// that is needed, all key frames are read, and those are removed from the index.
 task<video> video::fetch(std::vector<std::int64_t> numbers) const {
   const auto kept = state_;
   if (!kept->by_ranges()) co_return video(kept);
@@ -239,7 +239,7 @@ std::uint64_t video::bytes_read() const noexcept {
   return state_->from ? state_->from->bytes_read() : 0;
 }
 
-// Decodes one range of packets and passes on the frames that are wanted of it.
+// Decodes one range of packets, and delivers the selected frames.
 class range_decoder {
  public:
   using use_frame = std::function<void(std::int64_t number, const frame& decoded)>;
@@ -248,9 +248,9 @@ class range_decoder {
                 const use_frame& use, selection_statistics& counted, const std::stop_token& stop)
       : index_(index), by_(by), range_(range), use_(use), counted_(counted), stop_(stop) {}
 
-  // Returns false if the decoder keeps back a wanted frame until it gets more packets. FFmpeg's
-  // H.264 decoder does so behind a key frame that is no IDR picture. `to_end`: passes on packets
-  // behind the range until all frames have come.
+  // Returns false if the decoder needs more packets for a selected frame. FFmpeg's H.264 decoder
+  // may, after a key frame that is not an IDR picture. `to_end`: sends packets after the range
+  // until all frames are decoded.
   template <class HasPacket, class PacketAt>
   bool run(const HasPacket& has_packet, const PacketAt& packet_at, bool to_end) {
     ++counted_.ranges;
@@ -271,7 +271,7 @@ class range_decoder {
     return is_done();
   }
 
-  // Options of the decoder that leave out frames would number the others anew.
+  // Throws: decoder options that skip frames would change the numbers of the others.
   [[noreturn]] void refuse_other(std::int64_t number) const {
     throw error(errc::invalid_data,
                 fmt::format("decode frame {} of {}", number, index_.stream().name()),
@@ -289,7 +289,7 @@ class range_decoder {
  private:
   bool is_done() const noexcept { return next_ == range_.frames.size(); }
 
-  // Pictures that are shown before the range's key frame may need packets before it.
+  // Whether a picture is shown before the range's key frame: it may refer to earlier packets.
   bool is_unneeded(std::size_t i) const {
     const auto packets = index_.packets();
     return !index_.is_sequential() && range_.first > 0 &&
@@ -297,11 +297,11 @@ class range_decoder {
   }
 
   bool is_wanted(std::size_t i) const {
-    const auto& of = index_.packets()[i];
+    const auto& packet = index_.packets()[i];
     const auto found = std::lower_bound(
-        range_.frames.begin(), range_.frames.end(), of.pts,
+        range_.frames.begin(), range_.frames.end(), packet.pts,
         [&](std::int64_t number, std::int64_t pts) { return index_.pts(number) < pts; });
-    return of.shown && found != range_.frames.end() && index_.pts(*found) == of.pts;
+    return packet.shown && found != range_.frames.end() && index_.pts(*found) == packet.pts;
   }
 
   void receive_all() {
@@ -309,12 +309,12 @@ class range_decoder {
       const auto decoded = by_.receive();
       if (!decoded) return;
       ++counted_.frames;
-      const auto wanted = range_.frames[next_];
-      const bool has_its_time = decoded->pts() == index_.pts(wanted);
-      if (index_.is_sequential() ? wanted != position_++ : !has_its_time) continue;
-      if (decoded->pts() && !has_its_time) refuse_other(wanted);
+      const auto number = range_.frames[next_];
+      const bool has_its_time = decoded->pts() == index_.pts(number);
+      if (index_.is_sequential() ? number != position_++ : !has_its_time) continue;
+      if (decoded->pts() && !has_its_time) refuse_other(number);
       ++next_;
-      use_(wanted, *decoded);
+      use_(number, *decoded);
     }
   }
 

@@ -35,8 +35,9 @@ AVPixelFormat nearest_pixel_format(const AVCodec& encoder, AVPixelFormat source,
                                    std::string_view doing) {
   const auto* list = pixel_formats_of(encoder);
   if (list == nullptr) return source;
-  const auto* of = av_pix_fmt_desc_get(source);
-  const int alpha = of != nullptr && (of->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? 1 : 0;
+  const auto* descriptor = av_pix_fmt_desc_get(source);
+  const int alpha =
+      descriptor != nullptr && (descriptor->flags & AV_PIX_FMT_FLAG_ALPHA) != 0 ? 1 : 0;
   const auto nearest = avcodec_find_best_pix_fmt_of_list(list, source, alpha, nullptr);
   if (nearest == AV_PIX_FMT_NONE)
     throw error(errc::unsupported, doing, "the encoder has no pixel format for the picture");
@@ -108,15 +109,14 @@ static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacterist
   return is_same_transfer(a, b);
 }
 
-// The value that states what `wanted` means; empty if there is none.
+// The value of the rule that means the same as `value`; empty if there is none.
 template <class T>
-static std::optional<T> stated_value(const colour_rule& rule, T wanted) {
+static std::optional<T> stated_value(const colour_rule& rule, T value) {
   const auto& values = rule.values;
-  const bool has =
-      std::find(values.begin(), values.end(), static_cast<int>(wanted)) != values.end();
-  if (has || values.empty()) return wanted;
+  const bool has = std::find(values.begin(), values.end(), static_cast<int>(value)) != values.end();
+  if (has || values.empty()) return value;
   for (const int each : values)
-    if (is_same(static_cast<T>(each), wanted)) return static_cast<T>(each);
+    if (is_same(static_cast<T>(each), value)) return static_cast<T>(each);
   return std::nullopt;
 }
 
@@ -124,10 +124,10 @@ static std::optional<T> stated_value(const colour_rule& rule, T wanted) {
 template <class T>
 static T chosen_colour(const colour_field<T>& field, std::string_view name, T usual,
                        const colour_rule& rule, std::string_view doing) {
-  const bool given = is_given(name);
-  const auto wanted = given ? named_colour(field, name, doing) : usual;
-  if (const auto stated = stated_value(rule, wanted)) return *stated;
-  if (!given) return static_cast<T>(rule.values.front());
+  const bool has_name = is_given(name);
+  const auto value = has_name ? named_colour(field, name, doing) : usual;
+  if (const auto stated = stated_value(rule, value)) return *stated;
+  if (!has_name) return static_cast<T>(rule.values.front());
   std::string names;
   for (const int each : rule.values) names.append(" ").append(field.name_of(static_cast<T>(each)));
   throw error(
@@ -137,9 +137,9 @@ static T chosen_colour(const colour_field<T>& field, std::string_view name, T us
 
 // RGB has no matrix, and is of the full range, as are formats that imply it.
 static void check_fit(const AVCodecContext& context, std::string_view doing) {
-  const auto refuse = [&](const char* what, const char* name) {
+  const auto refuse = [&](const char* label, const char* name) {
     throw error(errc::invalid_argument, doing,
-                fmt::format("the colour {} {} does not fit {}", what, name,
+                fmt::format("the colour {} {} does not fit {}", label, name,
                             av_get_pix_fmt_name(context.pix_fmt)));
   };
   const bool rgb = is_rgb(context.pix_fmt);

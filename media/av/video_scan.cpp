@@ -38,9 +38,9 @@ static bool shows_vp9(std::span<const std::byte> data) noexcept {
   return shows_existing || (first >> (shift - 2) & 1) != 0;
 }
 
-static bool shows_picture(const AVPacket& of, AVCodecID codec, bool has_data) noexcept {
-  if ((of.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
-  const auto data = std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size)));
+static bool shows_picture(const AVPacket& packet, AVCodecID codec, bool has_data) noexcept {
+  if ((packet.flags & AV_PKT_FLAG_DISCARD) != 0) return false;
+  const auto data = std::as_bytes(std::span(packet.data, static_cast<std::size_t>(packet.size)));
   if (!has_data) return true;
   if (codec == AV_CODEC_ID_VP8) return shows_vp8(data);
   if (codec == AV_CODEC_ID_VP9) return shows_vp9(data);
@@ -51,59 +51,60 @@ static std::int64_t indexed_timestamp(std::int64_t stamp) noexcept {
   return stamp == AV_NOPTS_VALUE ? indexed_packet::no_timestamp : stamp;
 }
 
-static bool starts_decoding(const AVPacket& of, const AVCodecParameters& stream, bool has_data) {
-  if ((of.flags & AV_PKT_FLAG_KEY) == 0) return false;
+static bool starts_decoding(const AVPacket& packet, const AVCodecParameters& stream,
+                            bool has_data) {
+  if ((packet.flags & AV_PKT_FLAG_KEY) == 0) return false;
   return !has_data ||
-         !begins_refresh(stream,
-                         std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size))));
+         !begins_refresh(
+             stream, std::as_bytes(std::span(packet.data, static_cast<std::size_t>(packet.size))));
 }
 
-static indexed_packet index_entry(const AVPacket& of, const AVCodecParameters& stream,
+static indexed_packet index_entry(const AVPacket& packet, const AVCodecParameters& stream,
                                   bool has_data) {
-  return {.pts = indexed_timestamp(of.pts),
-          .dts = indexed_timestamp(of.dts),
-          .duration = of.duration,
-          .position = of.pos < 0 ? 0 : static_cast<std::uint64_t>(of.pos),
-          .size = static_cast<std::uint32_t>(of.size),
-          .key = starts_decoding(of, stream, has_data),
-          .shown = shows_picture(of, stream.codec_id, has_data)};
+  return {.pts = indexed_timestamp(packet.pts),
+          .dts = indexed_timestamp(packet.dts),
+          .duration = packet.duration,
+          .position = packet.pos < 0 ? 0 : static_cast<std::uint64_t>(packet.pos),
+          .size = static_cast<std::uint32_t>(packet.size),
+          .key = starts_decoding(packet, stream, has_data),
+          .shown = shows_picture(packet, stream.codec_id, has_data)};
 }
 
-static bool has_side_data(const AVPacket& of,
+static bool has_side_data(const AVPacket& packet,
                           std::span<const AVPacketSideDataType> types) noexcept {
   return std::any_of(types.begin(), types.end(), [&](auto each) {
-    return av_packet_get_side_data(&of, each, nullptr) != nullptr;
+    return av_packet_get_side_data(&packet, each, nullptr) != nullptr;
   });
 }
 
-// Whether the packets behind this one need it: a palette, new parameters.
-static bool changes_decoder(const AVPacket& of) noexcept {
+// Whether later packets depend on the side data of this one: a palette, or new parameters.
+static bool changes_decoder(const AVPacket& packet) noexcept {
   constexpr std::array types{AV_PKT_DATA_NEW_EXTRADATA, AV_PKT_DATA_PALETTE,
                              AV_PKT_DATA_PARAM_CHANGE};
-  return has_side_data(of, types);
+  return has_side_data(packet, types);
 }
 
 // Whether a decoder needs more of a packet than its bytes.
-static bool has_more_than_bytes(const AVPacket& of) noexcept {
+static bool has_more_than_bytes(const AVPacket& packet) noexcept {
   constexpr std::array types{AV_PKT_DATA_ENCRYPTION_INFO, AV_PKT_DATA_MATROSKA_BLOCKADDITIONAL};
-  return changes_decoder(of) || has_side_data(of, types);
+  return changes_decoder(packet) || has_side_data(packet, types);
 }
 
-// Whether the file has the bytes of the packet as the decoder wants them.
-static bool is_stored(const AVPacket& of, std::uint64_t file_bytes) noexcept {
-  if (has_more_than_bytes(of)) return false;
-  const auto end = static_cast<std::uint64_t>(of.pos) + static_cast<std::uint64_t>(of.size);
-  return of.pos >= 0 && end <= file_bytes;
+// Whether the file stores the bytes of the packet as the decoder needs them.
+static bool is_stored(const AVPacket& packet, std::uint64_t file_bytes) noexcept {
+  if (has_more_than_bytes(packet)) return false;
+  const auto end = static_cast<std::uint64_t>(packet.pos) + static_cast<std::uint64_t>(packet.size);
+  return packet.pos >= 0 && end <= file_bytes;
 }
 
-// Whether the demuxer has a key by which it decrypts packets: the file does not have their bytes.
+// Whether the demuxer decrypts packets: then the file does not store their bytes.
 static bool decrypts(const demux_options& options) noexcept {
   return options.options.find("decryption_key") != std::string_view::npos;
 }
 
-static const stream_info& chosen_stream(format_reader& of, const video_options& options) {
-  if (!options.stream) return require_stream(of, stream_kind::video);
-  const auto& chosen = of.stream(*options.stream);
+static const stream_info& chosen_stream(format_reader& reader, const video_options& options) {
+  if (!options.stream) return require_stream(reader, stream_kind::video);
+  const auto& chosen = reader.stream(*options.stream);
   if (chosen.kind() == stream_kind::video) return chosen;
   throw error(errc::invalid_argument, "index " + chosen.name(), "it is no video");
 }
@@ -128,8 +129,8 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
-// How long a frame is shown that states neither its time nor its duration, in units of the stream's
-// time base: as its mean frame rate says, or else one unit.
+// The duration of a frame without a time and a duration, in units of the stream's time base: that
+// of the mean frame rate, or else one unit.
 static std::int64_t usual_duration(const stream_info& stream) {
   const auto rate = stream.frame_rate();
   if (!rate || *rate <= 0) return 1;
@@ -180,17 +181,18 @@ static std::vector<packet> read_to_end(format_reader& from, int stream, packet_c
   return all;
 }
 
-// Where the bytes of a packet are in a file. FFmpeg tells where the header in front of them begins,
-// of a block of Matroska or a chunk of AVI. Empty if they are not there in one piece.
-static std::optional<std::uint64_t> find_bytes(const buffer& file, const AVPacket& of) noexcept {
+// The offset of the bytes of a packet in a file. FFmpeg reports that of the header before them, of
+// a block of Matroska or a chunk of AVI. Empty if they are not contiguous.
+static std::optional<std::uint64_t> find_bytes(const buffer& file,
+                                               const AVPacket& packet) noexcept {
   constexpr std::uint64_t longest_header = 32;
-  const auto bytes = static_cast<std::uint64_t>(of.size);
-  if (of.pos < 0 || bytes == 0 || bytes > file.size() || has_more_than_bytes(of))
+  const auto bytes = static_cast<std::uint64_t>(packet.size);
+  if (packet.pos < 0 || bytes == 0 || bytes > file.size() || has_more_than_bytes(packet))
     return std::nullopt;
-  const auto first = static_cast<std::uint64_t>(of.pos);
+  const auto first = static_cast<std::uint64_t>(packet.pos);
   const auto last = std::min(first + longest_header, file.size() - bytes);
   for (auto at = first; at <= last; ++at)
-    if (std::memcmp(file.data() + at, of.data, bytes) == 0) return at;
+    if (std::memcmp(file.data() + at, packet.data, bytes) == 0) return at;
   return std::nullopt;
 }
 
@@ -218,7 +220,7 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
     entries.push_back(index_entry(each.get(), stream.parameters(), true));
   const bool changes = std::any_of(all.begin(), all.end(),
                                    [](const packet& each) { return changes_decoder(each.get()); });
-  // Of a damaged file, some packets may have no frame.
+  // In a damaged file, some packets may have no frame.
   if (damaged == 0 && !changes && packets_tell_frames(stream, entries) &&
       (!may_have_times_of_decoding(stream, entries) || shows_packets_in_order(stream, all))) {
     const bool found = find_positions(file, all, entries);
@@ -231,32 +233,34 @@ static scanned_video index_by_packets(const buffer& file, std::string_view name,
           std::move(charged), damaged};
 }
 
-std::optional<packet_index> without_refreshes(packet_index of, const packet_bytes& bytes_of) {
-  const auto& parameters = of.stream().parameters();
-  if (of.is_sequential() || !may_refresh(parameters)) return of;
+std::optional<packet_index> without_refreshes(packet_index index, const packet_bytes& bytes_of) {
+  const auto& parameters = index.stream().parameters();
+  if (index.is_sequential() || !may_refresh(parameters)) return index;
   std::vector<std::size_t> refreshes;
-  for (std::size_t i = 0; i < of.packets().size(); ++i)
-    if (of.packets()[i].key && begins_refresh(parameters, bytes_of(i))) refreshes.push_back(i);
-  if (refreshes.empty()) return of;
+  for (std::size_t i = 0; i < index.packets().size(); ++i)
+    if (index.packets()[i].key && begins_refresh(parameters, bytes_of(i))) refreshes.push_back(i);
+  if (refreshes.empty()) return index;
   if (refreshes.front() == 0) return std::nullopt;
-  std::vector<indexed_packet> entries(of.packets().begin(), of.packets().end());
+  std::vector<indexed_packet> entries(index.packets().begin(), index.packets().end());
   for (const auto i : refreshes) entries[i].key = false;
-  return packet_index(of.stream(), std::move(entries), of.has_positions(), of.file_bytes());
+  return packet_index(index.stream(), std::move(entries), index.has_positions(),
+                      index.file_bytes());
 }
 
-packet_index require_starts(std::optional<packet_index> of, std::string_view name) {
-  if (of) return std::move(*of);
+packet_index require_starts(std::optional<packet_index> index, std::string_view name) {
+  if (index) return std::move(*index);
   throw error(errc::unsupported, "open " + std::string(name),
               "its first picture is no key frame, although its index says so: open it in memory, "
               "without an index");
 }
 
 // The bytes of packets whose positions are known.
-static packet_bytes bytes_in(const buffer& file, const packet_index& of) {
-  return [file, of](std::size_t i) {
-    const auto& entry = of.packets()[i];
+static packet_bytes bytes_in(const buffer& file, const packet_index& index) {
+  return [file, index](std::size_t i) {
+    const auto& entry = index.packets()[i];
     if (entry.position > file.size() || entry.size > file.size() - entry.position)
-      throw error(errc::invalid_data, "open " + of.stream().name(), "the index is of another file");
+      throw error(errc::invalid_data, "open " + index.stream().name(),
+                  "the index is of another file");
     return file.bytes().subspan(static_cast<std::size_t>(entry.position), entry.size);
   };
 }

@@ -1,4 +1,4 @@
-// Indexing a video by its packets.
+// Builds the index of a video from its packets.
 
 #pragma once
 
@@ -25,34 +25,33 @@ namespace lade::media {
 using packet_charges = std::list<memory_charge>;
 using packet_bytes = std::function<std::span<const std::byte>(std::size_t number)>;
 
-// The index of a video stream of a file, and all of its packets unless the index has their
-// positions.
+// The index of a video stream, and its packets, unless the index has their positions.
 struct scanned_video {
   packet_index index;
   std::vector<packet> packets;
-  std::shared_ptr<const packet_charges> charged;  // for the packets, which FFmpeg allocates
-  std::uint64_t damaged = 0;                      // times that damage was tolerated
+  std::shared_ptr<const packet_charges> charged;  // memory of the packets, allocated by FFmpeg
+  std::uint64_t damaged = 0;                      // how many times damage was tolerated
 };
 
-// Throws error(stopped) between two packets when `stop` is requested.
+// Reads all packets. Throws error(stopped) after the packet during which `stop` is requested.
 scanned_video scan_video(const buffer& file, std::string_view name, const video_options& options,
                          const std::stop_token& stop = {});
 
-// The index by the headers of a file of boxes alone; empty if that is not possible.
+// Builds the index from the headers of an MP4 file alone. Empty if that is not possible.
 std::optional<packet_index> index_by_headers(box_headers headers, std::string_view name,
                                              const video_options& options);
 
-// The same index without the key frames at which decoding cannot start; see begins_refresh().
-// `bytes_of`: those of a packet, of which only key frames are looked at. Empty if the stream begins
-// with such a packet: then packets do not tell its frames.
-std::optional<packet_index> without_refreshes(packet_index of, const packet_bytes& bytes_of);
+// Removes the key frames at which decoding cannot start from an index; see begins_refresh().
+// `bytes_of`: the bytes of a packet; only key frames are examined. Empty if the first packet is
+// such a key frame: then the frames are unknown.
+std::optional<packet_index> without_refreshes(packet_index index, const packet_bytes& bytes_of);
 
-// Throws error(unsupported) for an empty one, naming the file.
-packet_index require_starts(std::optional<packet_index> of, std::string_view name);
+// Returns the index. Throws error(unsupported) naming the file if it is empty.
+packet_index require_starts(std::optional<packet_index> index, std::string_view name);
 
-// The same video with all of its packets, unless the index has their positions. Key frames at which
-// decoding cannot start are none in the index that is returned. Throws error(invalid_data) for an
-// index of another file, error(unsupported) as require_starts does.
+// Scans a video whose index is known: reads its packets, unless the index has their positions, and
+// removes the key frames at which decoding cannot start. Throws error(invalid_data) if the index is
+// of another file, error(unsupported) as require_starts.
 scanned_video scan_with_index(const buffer& file, std::string_view name, packet_index index,
                               const demux_options& demuxing);
 

@@ -122,11 +122,11 @@ static bool is_plain(const wav_part& part, const audio_options& options, const s
 
 static void convert_plain(const wav_part& part, sample_sink& to) {
   if (to.channels() == 0) to.set_channels(part.info.channels);
-  const auto place = to.reserve(part.samples);
-  const auto samples = std::min(place.capacity, part.samples);
+  const auto room = to.reserve(part.samples);
+  const auto samples = std::min(room.capacity, part.samples);
   const auto count = samples * part.info.channels;
   const tensor_spec spec{to.type(), {count}};
-  const std::span into(reinterpret_cast<std::byte*>(place.channels[0]), spec.bytes());
+  const std::span into(reinterpret_cast<std::byte*>(room.channels[0]), spec.bytes());
   const auto bytes = static_cast<std::size_t>(samples) * io::wav_frame_bytes(part.info);
   io::convert_wav(part.info.encoding, part.bytes.first(bytes), tensor(spec, buffer(nullptr, into)));
   to.commit(samples);
@@ -170,13 +170,14 @@ static void resample_wav(const wav_part& part, const audio_options& options, sam
                          const std::stop_token& stop) {
   constexpr std::int64_t block = 16'384;
   const int rate = static_cast<int>(part.info.sample_rate);
-  const int wanted = options.sample_rate > 0 ? options.sample_rate : rate;
-  to.expect((rational(part.samples) * wanted / rate).ceil() + 64);
+  const int output_rate = options.sample_rate > 0 ? options.sample_rate : rate;
+  to.expect((rational(part.samples) * output_rate / rate).ceil() + 64);
   const sample_layout from{.rate = rate,
                            .format = wav_sample_format(part.info.encoding),
                            .channels = wav_channels(part.info)};
-  audio_converter converter(options.sample_rate,
-                            wanted_channels(options.channels, options.channel_layout, to.doing()));
+  audio_converter converter(
+      options.sample_rate,
+      requested_channels(options.channels, options.channel_layout, to.doing()));
   wav_block samples;
   for (std::int64_t first = 0; first < part.samples && !to.is_full(); first += block) {
     if (stop.stop_requested()) throw error(errc::stopped, to.doing());

@@ -16,28 +16,29 @@
 
 namespace lade::media {
 
-// From where a window of audio counts.
+// The origin of the sample numbers of a window of audio.
 struct audio_origin {
   rational time = 0;  // of the first sample of the stream
-  // The number of a sample with which a frame begins, where frames are of equal length. If empty,
-  // the first sample of all is the encoder's padding before it.
+  // If frames have equal lengths: the number of a sample at which a frame starts. If empty, the
+  // first frame starts at the encoder's padding before sample 0.
   std::optional<std::int64_t> boundary = std::nullopt;
 };
 
-// For the frames of one stream, in presentation order.
+// Cuts the frames of one stream, which must come in presentation order. One thread at a time.
 class window_cutter {
  public:
-  // If `origin` is empty, decoding begins with the first sample of the stream, and samples are
-  // counted, whatever their times are.
+  // `origin`: empty if decoding starts at the first sample of the stream. Then samples are counted,
+  // and their times are ignored.
   explicit window_cutter(const time_window& window,
                          std::optional<audio_origin> origin = audio_origin{})
       : window_(window), inside_(!window.begin), origin_(origin) {}
 
-  // Whether audio has been cut up to the end of the window.
+  // Whether audio is complete up to the end of the window.
   bool is_past_end() const noexcept { return past_end_; }
 
-  // Appends what of the frame is in the window: all of a picture, some samples of audio. A picture
-  // without a time is where the one before it is, audio is behind that.
+  // Appends the part of the frame inside the window: a whole picture, or some samples of audio. A
+  // picture without a time has the time of the previous one; audio without a time follows the
+  // previous frame.
   void append(frame&& next, std::vector<frame>& to) {
     if (!window_.begin && !window_.end) return to.push_back(std::move(next));
     if (next.kind() == stream_kind::audio) return append_named(std::move(next), to);
@@ -46,7 +47,7 @@ class window_cutter {
   }
 
  private:
-  // Times of a file may be so large that sums of them do not fit: the error names the stream.
+  // Sums of very large times may overflow: the error names the stream.
   void append_named(frame&& next, std::vector<frame>& to) {
     const auto stream = next.stream();
     try {
@@ -87,9 +88,9 @@ class window_cutter {
     return position_of(next, *time - origin_->time, rational(next.sample_rate()));
   }
 
-  // The same of a frame with a time. Timestamps are rounded, in
-  // Matroska to a millisecond: a frame that begins where the one before ended, but for that,
-  // follows it. Not those in units of a sample or of a part of it.
+  // The same for a frame with a time. Timestamps may be rounded, in Matroska to a millisecond: a
+  // frame that starts at the end of the previous one, within that error, follows it exactly.
+  // Timestamps in units of a sample or less are exact.
   std::int64_t position_of(const frame& next, const rational& time, const rational& rate) {
     const auto stated = (time * rate).round();
     const auto unit = next.time_base() * rate;
@@ -104,8 +105,9 @@ class window_cutter {
     return -tolerance <= difference && difference <= tolerance ? expected : stated;
   }
 
-  // FFmpeg's times of Vorbis in Ogg are wrong for single frames, by less than a block of 8,192. The
-  // frame behind one that is wrong ends the deviation, or has the same one: then both are right.
+  // FFmpeg's times of Vorbis in Ogg are wrong for single frames, by less than a block of 8,192
+  // samples. If the next frame has the same deviation, both times are right; otherwise the first
+  // was wrong.
   std::int64_t steady_position(std::int64_t stated) {
     constexpr std::int64_t block = 8192;
     const auto expected = next_position_.value_or(stated);
@@ -119,15 +121,15 @@ class window_cutter {
     return expected;
   }
 
-  // A decoder of Opus drops the beginning of the first frame that it decodes, and FFmpeg rounds how
-  // long that is. Such a frame is not in the window.
+  // An Opus decoder drops the start of the first frame that it decodes, and FFmpeg rounds the
+  // length of that. Such a frame is not in the window.
   bool is_rounded_twice(const frame& next, std::int64_t start) noexcept {
     const bool is_first = !std::exchange(has_begun_, true);
     return is_first && start != 0 && next.stream().parameters().codec_id == AV_CODEC_ID_OPUS;
   }
 
-  // Frames of equal length end at multiples of it, from a boundary on; those of Opus at multiples
-  // of 2.5 ms. A decoder of Opus drops the beginning of the first one that it decodes.
+  // Frames of equal length end at multiples of that length after a boundary; frames of Opus at
+  // multiples of 2.5 ms. An Opus decoder drops the start of the first frame that it decodes.
   std::int64_t nearest_boundary(const frame& next, std::int64_t position) const {
     const auto& parameters = next.stream().parameters();
     const auto boundary = origin_->boundary.value_or(-std::int64_t{parameters.initial_padding});
@@ -138,12 +140,12 @@ class window_cutter {
   }
 
   time_window window_;
-  bool inside_;  // the last picture with a time
+  bool inside_;  // whether the last picture with a time is in the window
   std::optional<audio_origin> origin_;
   bool past_end_ = false;
-  std::int64_t deviation_ = 0;  // of the last time from the frames before
+  std::int64_t deviation_ = 0;  // of the last time from the end of the previous frame
   bool has_begun_ = false;
-  std::optional<std::int64_t> next_position_;  // behind the last sample of audio
+  std::optional<std::int64_t> next_position_;  // number of the next sample of audio
 };
 
 }  // namespace lade::media

@@ -26,16 +26,16 @@ window_reader::window_reader(format_reader& file, int stream, const time_window&
   if (window.end) end_ = ceil_units(*window.end, unit);
 }
 
-// The most pictures that come before another in decoding order, and behind it in presentation order
-// (ITU-T H.264, A.3.1 and H.265, A.4.2).
+// The most pictures that can precede a picture in decoding order and follow it in presentation
+// order (ITU-T H.264, A.3.1 and H.265, A.4.2).
 static constexpr std::size_t most_reordered = 16;
 
 static std::int64_t first_known(std::int64_t a, std::int64_t b) noexcept {
   return a != AV_NOPTS_VALUE ? a : b;
 }
 
-// The first packet. If it does not state when its frame is shown, also those until which a decoder
-// may return frames of packets before it, as far as they are not behind the beginning.
+// Reads the first packet after a seek. If it has no presentation time, also reads the packets until
+// which a decoder may return earlier frames, up to the start of the window.
 std::vector<av_packet> window_reader::read_first() {
   std::vector<av_packet> first;
   const bool is_video = stream_.kind() == stream_kind::video;
@@ -47,16 +47,17 @@ std::vector<av_packet> window_reader::read_first() {
   return first;
 }
 
-bool window_reader::is_start(const AVPacket& of) const {
-  if ((of.flags & AV_PKT_FLAG_KEY) == 0) return false;
-  const auto bytes = std::as_bytes(std::span(of.data, static_cast<std::size_t>(of.size)));
+bool window_reader::is_start(const AVPacket& packet) const {
+  if ((packet.flags & AV_PKT_FLAG_KEY) == 0) return false;
+  const auto bytes = std::as_bytes(std::span(packet.data, static_cast<std::size_t>(packet.size)));
   return !begins_refresh(stream_.parameters(), bytes);
 }
 
-// Frames of the window may come before the first key frame in presentation order, although a
-// container finds that by its decoding time. Matroska rounds times to milliseconds: frames before
-// the key frame may have its time. A frame that is without a time gets the decoding time of the
-// packet after which the decoder returns it.
+// Whether a seek ended too late: frames of the window may precede the first key frame in
+// presentation order.
+//   - Containers seek by decoding time.
+//   - Matroska rounds times to milliseconds: frames before the key frame may have its time.
+//   - A frame without a time gets the decoding time of the packet after which it is returned.
 bool window_reader::starts_late(const std::vector<av_packet>& first) const {
   if (stream_.kind() != stream_kind::video) return false;
   const auto& start = *first.front();
@@ -65,7 +66,7 @@ bool window_reader::starts_late(const std::vector<av_packet>& first) const {
   return start.pts > begin_ || (start.pts == begin_ && !file_.states_decoding_times());
 }
 
-// Before all timestamps, but not so far that FFmpeg's arithmetic overflows.
+// Less than all timestamps, but large enough that FFmpeg's arithmetic does not overflow.
 static constexpr std::int64_t beginning = -(std::int64_t{1} << 40);
 
 static std::optional<std::int64_t> first_time_of(const std::vector<av_packet>& packets) noexcept {
@@ -74,24 +75,25 @@ static std::optional<std::int64_t> first_time_of(const std::vector<av_packet>& p
   return std::nullopt;
 }
 
-void window_reader::go_to_start() {
+void window_reader::rewind_file() {
   file_.rewind();
   file_.select(std::array{stream_.index()});
 }
 
-// Near its beginning, a seek may pass over the first packets of audio.
-void window_reader::go_to_begin() {
+// Seeks to a packet from which the window can be decoded. For audio at the start of the file, it
+// rewinds: a seek may skip the first packets.
+void window_reader::seek_to_window() {
   const int index = stream_.index();
   constexpr std::int64_t last = std::int64_t{1} << 60;
   std::int64_t target = std::clamp(begin_, beginning, last) - lead_in_of(stream_);
-  std::optional<std::int64_t> earlier;  // time of the last try's first packet
-  // Some containers seek to any packet, not only to key frames: steps double.
+  std::optional<std::int64_t> earlier;  // time of the first packet of the last attempt
+  // Some containers seek to any packet, not only to key frames. So the steps double.
   for (std::int64_t step = 1;; step *= 2) {
     file_.seek(index, target);
     auto first = read_first();
     if (first.empty()) return;
     const auto time = first_time_of(first);
-    if (stream_.kind() == stream_kind::audio && time && *time > target) return go_to_start();
+    if (stream_.kind() == stream_kind::audio && time && *time > target) return rewind_file();
     const bool is_first_of_file = time && time == earlier;
     if (target <= beginning || is_first_of_file || !starts_late(first)) {
       for (auto& each : first) keep(std::move(each));
@@ -102,10 +104,10 @@ void window_reader::go_to_begin() {
   }
 }
 
-// How many packets behind the last one of the window are kept. Audio may begin a little before the
-// time of its packet, unless that is the number of its first sample. Decoders return some frames
-// only when they get more packets: those of which the packets do not state a time, those of some
-// codecs of audio, and, of H.264, those behind a key frame that is no IDR picture.
+// How many packets after the last one of the window are kept:
+//   - Audio may start slightly before the time of its packet, unless that counts samples.
+//   - Decoders return some frames only after further packets: frames of packets without a time, of
+//     some audio codecs, and, in H.264, after a key frame that is not an IDR picture.
 std::size_t window_reader::spare() const {
   if (stream_.kind() == stream_kind::video) return holds_back_ ? most_reordered : 0;
   if (stream_.kind() != stream_kind::audio) return 0;
@@ -113,8 +115,8 @@ std::size_t window_reader::spare() const {
   return stream_.time_base() * rational(stream_.sample_rate()) == 1 ? 0 : 1;
 }
 
-// No frame comes before its decoding time, so that none of the window follows a packet whose
-// decoding time is the end of the window. Matroska has no decoding times.
+// Whether a packet and all later ones are after the window: no frame is shown before its decoding
+// time. Matroska has no decoding times.
 bool window_reader::is_behind(const AVPacket& next) const {
   if (reads_all_ || end_ == INT64_MAX) return false;
   const auto behind = all_.size() - wanted_;
@@ -124,8 +126,8 @@ bool window_reader::is_behind(const AVPacket& next) const {
   return stamp != AV_NOPTS_VALUE && stamp >= end_ && stamp - margin >= end_ && behind >= spare();
 }
 
-// Pictures that come after the first key frame, but are shown before it, may need pictures before
-// it. None of the window needs them, unless it has them itself: at the beginning of the file.
+// Whether a picture follows the first key frame, but is shown before it, and so may refer to
+// missing pictures. The window does not need it, except at the beginning of the file.
 bool window_reader::is_leading(const AVPacket& next) const {
   if (!window_.begin || stream_.kind() != stream_kind::video || all_.empty()) return false;
   const auto first = all_.front().pts();
@@ -133,10 +135,10 @@ bool window_reader::is_leading(const AVPacket& next) const {
          next.pts < begin_;
 }
 
-// Whether decoders return all frames behind this packet without more packets than these.
-bool window_reader::starts_decoding(const packet& of) const {
+// Whether decoders return all frames from this packet on without further packets.
+bool window_reader::starts_decoding(const packet& packet) const {
   return stream_.parameters().codec_id != AV_CODEC_ID_H264 ||
-         begins_with_idr(stream_.parameters(), of.data());
+         begins_with_idr(stream_.parameters(), packet.data());
 }
 
 void window_reader::check_time(const AVPacket& next) {
@@ -171,9 +173,9 @@ void window_reader::begin() {
     wavers_ = back && !reads_all_;
   }
   reads_all_ = reads_all_ || stream_.stored().edited;
-  if (!seeks()) return go_to_start();
+  if (!seeks()) return rewind_file();
   file_.select(std::array{index});
-  go_to_begin();
+  seek_to_window();
 }
 
 bool window_reader::step(std::size_t bytes) {
@@ -187,7 +189,7 @@ bool window_reader::step(std::size_t bytes) {
   return true;
 }
 
-// Drops the packets before the last key frame that the window can start from.
+// Drops the packets before the last key frame from which the window can be decoded.
 void window_reader::drop_needless() {
   if (!window_.begin || stream_.kind() != stream_kind::video || reads_all_) return;
   std::size_t start = 0;

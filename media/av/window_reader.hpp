@@ -13,33 +13,33 @@
 
 namespace lade::media {
 
-// Reads the window of one stream in steps. Uses the file alone until it is done.
+// Reads the window of one stream in steps. Nobody else may use the file until it is done.
 class window_reader {
  public:
-  // Throws error(invalid_argument) for a stream that the file does not have, or a window that ends
-  // before it begins.
+  // Throws error(invalid_argument) if the file has no such stream, or the window ends before its
+  // start.
   window_reader(format_reader& file, int stream, const time_window& window);
 
-  // Reads packets until they have `bytes` bytes more. Returns false at the end of the window.
-  // Throws error(invalid_data) where times go back, unless damage is tolerated.
+  // Reads packets of `bytes` more bytes. Returns false at the end of the window. Throws
+  // error(invalid_data) if times go back, unless damage is tolerated.
   bool step(std::size_t bytes);
 
-  // The packets that were read, without those that decoding the window does not need. Throws
-  // error(unsupported) if none of them has a time.
+  // Returns the packets that decoding the window needs. Throws error(unsupported) if no packet has
+  // a time.
   packets take() &&;
 
  private:
   bool has_edges() const noexcept { return window_.begin || window_.end; }
   bool seeks() const noexcept { return window_.begin && !needs_beginning_ && !reads_all_; }
   void begin();
-  void go_to_start();  // of the file
-  void go_to_begin();  // of the window
+  void rewind_file();     // of the file
+  void seek_to_window();  // of the window
   std::vector<av_packet> read_first();
-  bool is_start(const AVPacket& of) const;  // whether decoding can start there
+  bool is_start(const AVPacket& packet) const;  // whether decoding can start there
   bool starts_late(const std::vector<av_packet>& first) const;
   bool is_behind(const AVPacket& next) const;
   bool is_leading(const AVPacket& next) const;
-  bool starts_decoding(const packet& of) const;
+  bool starts_decoding(const packet& packet) const;
   std::size_t spare() const;
   void check_time(const AVPacket& next);
   void keep(av_packet next);
@@ -52,11 +52,11 @@ class window_reader {
   std::int64_t end_ = INT64_MAX;
   bool started_ = false;
   bool needs_beginning_ = false;
-  bool wavers_ = false;      // times go back by a little
-  bool reads_all_ = false;   // times go back, or edits: the window may be anywhere
-  bool has_times_ = false;   // any packet
-  bool holds_back_ = false;  // the decoder may keep frames back until it has got more packets
-  std::int64_t latest_ = INT64_MIN;  // decoding time
+  bool wavers_ = false;      // times go back slightly
+  bool reads_all_ = false;   // the window may be anywhere: times go back, or there are edits
+  bool has_times_ = false;   // a packet with a time was read
+  bool holds_back_ = false;  // the decoder may need more packets before it returns a frame
+  std::int64_t latest_ = INT64_MIN;  // the latest decoding time
   std::vector<packet> all_;
   std::size_t wanted_ = 0;  // packets up to the last one in the window
   std::size_t bytes_ = 0;

@@ -18,15 +18,15 @@ static bool is_pcm(AVCodecID codec) noexcept {
 
 // AAC-LC. Other profiles predict from earlier frames, or have noise that goes on through frames.
 // The first five bits of the headers are the profile plus 1 (ISO/IEC 14496-3, 1.6.2.1).
-static bool has_low_complexity(const AVCodecParameters& of) noexcept {
+static bool has_low_complexity(const AVCodecParameters& parameters) noexcept {
   constexpr int low_complexity = 1;  // FFmpeg's number, in all of its versions
-  if (of.extradata_size > 0) return (of.extradata[0] >> 3) - 1 == low_complexity;
-  return of.profile < 0 || of.profile == low_complexity;
+  if (parameters.extradata_size > 0) return (parameters.extradata[0] >> 3) - 1 == low_complexity;
+  return parameters.profile < 0 || parameters.profile == low_complexity;
 }
 
-bool forgets(const AVCodecParameters& of) noexcept {
-  switch (of.codec_id) {
-    case AV_CODEC_ID_AAC: return has_low_complexity(of);
+bool forgets(const AVCodecParameters& parameters) noexcept {
+  switch (parameters.codec_id) {
+    case AV_CODEC_ID_AAC: return has_low_complexity(parameters);
     case AV_CODEC_ID_MP3:
     case AV_CODEC_ID_OPUS:
     case AV_CODEC_ID_VORBIS:
@@ -34,24 +34,24 @@ bool forgets(const AVCodecParameters& of) noexcept {
     case AV_CODEC_ID_ALAC:
     case AV_CODEC_ID_WAVPACK:
     case AV_CODEC_ID_TTA: return true;
-    default: return is_pcm(of.codec_id);
+    default: return is_pcm(parameters.codec_id);
   }
 }
 
 // FLAC states its shortest and its longest block, of two bytes each (RFC 9639, 8.2).
-static bool has_blocks_of_one_length(const AVCodecParameters& of) noexcept {
-  return of.extradata_size >= 4 && of.extradata[0] == of.extradata[2] &&
-         of.extradata[1] == of.extradata[3];
+static bool has_blocks_of_one_length(const AVCodecParameters& parameters) noexcept {
+  return parameters.extradata_size >= 4 && parameters.extradata[0] == parameters.extradata[2] &&
+         parameters.extradata[1] == parameters.extradata[3];
 }
 
 // Whether a rounded time tells the number of a sample: frames begin at multiples of their length.
-static bool has_frames_of_one_length(const AVCodecParameters& of) noexcept {
-  switch (of.codec_id) {
+static bool has_frames_of_one_length(const AVCodecParameters& parameters) noexcept {
+  switch (parameters.codec_id) {
     case AV_CODEC_ID_AAC:
     case AV_CODEC_ID_MP3:
     case AV_CODEC_ID_OPUS:
     case AV_CODEC_ID_ALAC: return true;
-    case AV_CODEC_ID_FLAC: return has_blocks_of_one_length(of);
+    case AV_CODEC_ID_FLAC: return has_blocks_of_one_length(parameters);
     default: return false;
   }
 }
@@ -82,27 +82,28 @@ static bool seeks_well(std::string_view format, AVCodecID codec) noexcept {
 }
 
 bool needs_beginning(const stream_info& stream, std::string_view format) {
-  const auto& of = stream.parameters();
+  const auto& parameters = stream.parameters();
   if (stream.stored().edited) return true;
   if (stream.kind() != stream_kind::audio) return false;
-  if (!forgets(of) || !seeks_well(format, of.codec_id)) return true;
-  return has_rounded_times(stream) && !has_frames_of_one_length(of);
+  if (!forgets(parameters) || !seeks_well(format, parameters.codec_id)) return true;
+  return has_rounded_times(stream) && !has_frames_of_one_length(parameters);
 }
 
 // How long the reservoir of bits of MP3 lasts at the lowest bit rates, and two frames: 511 bytes at
 // 32 kbit/s, below 32 kHz 255 bytes at 8 kbit/s (ISO/IEC 11172-3, 2.4.2.7; 13818-3, 2.4.2.7). Of a
 // frame of 24 kHz, 11 bytes are left for the reservoir if it is mono, 3 if it is stereo.
-static rational reservoir_seconds(const AVCodecParameters& of) {
-  if (of.sample_rate >= 32'000) return rational(3, 10);
-  return of.ch_layout.nb_channels == 1 ? rational(4, 5) : rational(23, 10);
+static rational reservoir_seconds(const AVCodecParameters& parameters) {
+  if (parameters.sample_rate >= 32'000) return rational(3, 10);
+  return parameters.ch_layout.nb_channels == 1 ? rational(4, 5) : rational(23, 10);
 }
 
 // Lossy audio needs what came before: a frame to overlap with (AAC, Vorbis), a reservoir of bits
 // (MP3), 80 ms until the state has converged (Opus, RFC 7845, 4.2).
 std::int64_t lead_in_of(const stream_info& stream) {
   if (stream.kind() != stream_kind::audio) return 0;
-  const auto& of = stream.parameters();
-  const auto seconds = of.codec_id == AV_CODEC_ID_MP3 ? reservoir_seconds(of) : rational(1, 4);
+  const auto& parameters = stream.parameters();
+  const auto seconds =
+      parameters.codec_id == AV_CODEC_ID_MP3 ? reservoir_seconds(parameters) : rational(1, 4);
   return (seconds / stream.time_base()).ceil();
 }
 

@@ -14,7 +14,7 @@ bool has_rounded_times(const stream_info& stream);
 
 // Whether the frames of a codec depend on no more than the lead-in before them, bit for bit, but
 // for Opus and for noise of AAC.
-bool forgets(const AVCodecParameters& of) noexcept;
+bool forgets(const AVCodecParameters& parameters) noexcept;
 
 // Whether windows of a stream are found only by decoding from its first packet on. True for streams
 // with several edits, in which FFmpeg's seeks end elsewhere; for others of audio, false for the

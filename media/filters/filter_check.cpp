@@ -111,11 +111,11 @@ static bool is_text(const AVOption& option) noexcept {
 }
 
 // The longest name of a text, all of whose names have one place.
-static std::string_view full_name(const void* object, const AVOption& of) noexcept {
-  std::string_view name = of.name;
+static std::string_view full_name(const void* object, const AVOption& option) noexcept {
+  std::string_view name = option.name;
   const AVOption* other = nullptr;
   while ((other = av_opt_next(object, other)) != nullptr)
-    if (is_text(*other) && other->offset == of.offset &&
+    if (is_text(*other) && other->offset == option.offset &&
         std::string_view(other->name).size() > name.size())
       name = other->name;
   return name;
@@ -144,7 +144,7 @@ static const AVFilter& find_harmless_filter(const std::string& name, std::string
 // Makes the filter in `scratch`, a graph that nobody runs.
 static void check_arguments(AVFilterGraph& scratch, const AVFilter& filter,
                             const std::string& arguments, std::string_view doing) {
-  const av_messages said;
+  const av_messages messages;
   AVFilterContext* made = nullptr;
   const int result = avfilter_graph_create_filter(
       &made, &filter, nullptr, arguments.empty() ? nullptr : arguments.c_str(), nullptr, &scratch);
@@ -152,7 +152,7 @@ static void check_arguments(AVFilterGraph& scratch, const AVFilter& filter,
   if (result < 0)
     throw error(errc::invalid_argument, doing,
                 fmt::format(R"(FFmpeg refuses the options "{}": {}{})", arguments,
-                            av_category().message(result), said.addition()));
+                            av_category().message(result), messages.addition()));
 }
 
 void check_filters(std::string_view text) {

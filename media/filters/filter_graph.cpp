@@ -38,11 +38,11 @@ static parsed_graph parse_graph(const std::string& text, std::string_view doing)
   parsed.graph->nb_threads = 1;
   AVFilterInOut* inputs = nullptr;
   AVFilterInOut* outputs = nullptr;
-  const av_messages said;
+  const av_messages messages;
   const int result = avfilter_graph_parse2(parsed.graph.get(), text.c_str(), &inputs, &outputs);
   parsed.inputs.reset(inputs);
   parsed.outputs.reset(outputs);
-  check_av(result, doing, said);
+  check_av(result, doing, messages);
   return parsed;
 }
 
@@ -107,12 +107,12 @@ class filter_graph::state {
   state(const state&) = delete;
   state& operator=(const state&) = delete;
   ~state() {
-    const av_messages said;
+    const av_messages messages;
     graph.reset();
   }
 
   void send(const frame& next, std::size_t i) {
-    const av_messages said;
+    const av_messages messages;
     require_input(i);
     if (stop_requested()) throw error(errc::stopped, doing);
     if (next.kind() != input_ends[i].kind)
@@ -132,7 +132,7 @@ class filter_graph::state {
   }
 
   void finish(std::size_t i) {
-    const av_messages said;
+    const av_messages messages;
     require_input(i);
     inputs[i].finished = true;
     pump();
@@ -207,21 +207,21 @@ class filter_graph::state {
 
   void push(input_state& to, const frame& next) {
     const auto shared = share_for_graph(next);
-    const av_messages said;
-    check_input(av_buffersrc_add_frame(to.source, shared.get()), said);
+    const av_messages messages;
+    check_input(av_buffersrc_add_frame(to.source, shared.get()), messages);
   }
 
   // A graph may end before its input, by "trim". New releases of FFmpeg report that, older do not.
-  void check_input(int result, const av_messages& said) const {
-    if (result != AVERROR_EOF) check_av(result, doing, said);
+  void check_input(int result, const av_messages& messages) const {
+    if (result != AVERROR_EOF) check_av(result, doing, messages);
   }
 
   // Tells the graph the end of an input, and when it is, which filters of rates need.
   void close(input_state& input) {
     if (std::exchange(input.closed, true)) return;
     const auto end = end_of(*input.format).value_or(AV_NOPTS_VALUE);
-    const av_messages said;
-    check_input(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), said);
+    const av_messages messages;
+    check_input(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), messages);
   }
 
   // Takes one frame from the graph.
@@ -229,10 +229,10 @@ class filter_graph::state {
     if (!graph) return false;
     av_frame next(check_av(av_frame_alloc()));
     auto* sink = outputs[i].sink;
-    const av_messages said;
+    const av_messages messages;
     const int result = av_buffersink_get_frame(sink, next.get());
     if (result == AVERROR(EAGAIN) || result == AVERROR_EOF) return false;
-    check_av(result, doing, said);
+    check_av(result, doing, messages);
     charge_frame(*next);
     const auto unit = av_buffersink_get_time_base(sink);
     const auto info = stream_info::of_frames(
@@ -258,7 +258,7 @@ class filter_graph::state {
   }
 
   void build() {
-    const av_messages said;
+    const av_messages messages;
     auto parsed = parse_graph(text, doing);
     const AVFilterInOut* end = parsed.inputs.get();
     for (auto& each : inputs) {
@@ -275,9 +275,9 @@ class filter_graph::state {
           doing);
     }
     const int result = avfilter_graph_config(parsed.graph.get(), nullptr);
-    if (result < 0 && result != AVERROR(ENOMEM) && !said.first_error().empty())
+    if (result < 0 && result != AVERROR(ENOMEM) && !messages.first_error().empty())
       throw error(av_error_code(result), doing,
-                  av_category().message(result) + " (" + said.first_error() + ")");
+                  av_category().message(result) + " (" + messages.first_error() + ")");
     check_av(result, doing);
     graph = std::move(parsed.graph);
   }

@@ -9,9 +9,9 @@
 
 namespace lade::media {
 
-static void require_filter(bool condition, std::string_view filter, std::string_view why) {
+static void require_filter(bool condition, std::string_view filter, std::string_view reason) {
   if (!condition)
-    throw error(errc::invalid_argument, "make the filter " + std::string(filter), why);
+    throw error(errc::invalid_argument, "make the filter " + std::string(filter), reason);
 }
 
 // A value that no other filter can follow.
@@ -96,8 +96,8 @@ static int padded_length(int length) noexcept { return (length + 3) / 4 * 4; }
 // them: whole samples of chroma, since `pad` takes no others.
 static std::string fitted_size(const std::string& width, const std::string& height) {
   const auto factor = fmt::format("min({}/iw\\,{}/ih)", width, height);
-  const auto length = [&](const std::string& of, const std::string& chroma) {
-    return fmt::format("ceil(max(1\\,round({}*{}))/{})*{}", of, factor, chroma, chroma);
+  const auto length = [&](const std::string& name, const std::string& chroma) {
+    return fmt::format("ceil(max(1\\,round({}*{}))/{})*{}", name, factor, chroma, chroma);
   };
   return length("iw", "hsub") + ":" + length("ih", "vsub");
 }

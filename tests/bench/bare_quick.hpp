@@ -33,7 +33,7 @@ class quick_worker {
     auto *now = &images_[0], *next = &images_[1];
     bool more = start(*now, queue), other = start(*next, queue);
     while (more) {
-      if (other) now->jpeg.go_with([next] { return &next->jpeg; });
+      if (other) now->jpeg.interleave_with([next] { return &next->jpeg; });
       resize(*now, batches.slot(now->index));
       now->jpeg.close();
       batches.filled(now->index);

@@ -41,8 +41,8 @@ static response_head parse(std::string_view text) {
 // What has no escapes says itself, and the places of the others only grow.
 static void check_escapes(std::string_view text) {
   if (cut_escape_bytes(text) > text.size()) std::abort();
-  auto said = without_escapes(text);
-  auto& places = said.places;
+  auto said = unescape(text);
+  auto& places = said.offsets;
   bool grows = std::ranges::adjacent_find(places, std::greater_equal()) == places.end();
   if (places.size() != said.plain.size() + 1 || places.back() != text.size() || !grows)
     std::abort();

@@ -117,7 +117,7 @@ static decoded_rows read_begun(quick_jpeg& jpeg, const request& wanted) {
   decoded_rows rows;
   try {
     read_rows(wanted, height_of(wanted.part), row, rows);
-  } catch (const not_quick&) {}
+  } catch (const needs_libjpeg&) {}
   return rows;
 }
 
@@ -191,7 +191,7 @@ static void read_together(simd level, std::span<const requested_image> images,
     for (; begun < std::min(i + lanes.size(), images.size()); ++begun)
       begin(lanes[begun % lanes.size()], images[begun], tables);
     auto& jpeg = lanes[i % lanes.size()];
-    jpeg.go_with([&]() -> quick_jpeg* {
+    jpeg.interleave_with([&]() -> quick_jpeg* {
       for (auto next = i + 1; next < begun; ++next)
         if (auto& other = lanes[next % lanes.size()]; !other.is_complete()) return &other;
       return nullptr;

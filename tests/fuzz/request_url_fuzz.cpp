@@ -69,7 +69,7 @@ static void sign(const std::string& url) {
 static void check_object(const std::string& url, const std::string& query, bool in_path) {
   auto name = if_good([&] { return s3_name(url); });
   if (!name) return;
-  const s3_place place("us-east-1", "https://store.example:9000/s3/", in_path);
+  const s3_location place("us-east-1", "https://store.example:9000/s3/", in_path);
   auto http_url = place.http_url(*name, percent_encoded(query, false));
   sign(http_url);
   auto where = if_good([&] { return origin(http_url); });

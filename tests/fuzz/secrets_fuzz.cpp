@@ -61,7 +61,7 @@ static void check(const request_secrets& of, const std::vector<std::string>& sec
                   const std::string& text, bool was_cut) {
   constexpr std::size_t within_words = 6;
   auto shown = of.hidden_in(text, was_cut);
-  auto said = without_escapes(shown).plain;
+  auto said = unescape(shown).plain;
   for (auto& secret : secrets) {
     if (secret.size() < within_words) continue;
     if (shown.find(secret) != shown.npos || said.find(secret) != said.npos) std::abort();

@@ -89,7 +89,7 @@ static outcome outcome_of(runtime& where, Work work) {
 
 // Of an archive that only a stream can read.
 static bool is_for_streams(const outcome& indexed) {
-  return indexed.failure.find("only a stream tells them apart") != std::string::npos ||
+  return indexed.failure.find("read the shards as a stream instead") != std::string::npos ||
          indexed.failure.find("compressed") != std::string::npos;
 }
 

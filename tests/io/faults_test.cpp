@@ -384,15 +384,15 @@ TEST(OpenFiles, NoMoreReadsAreInProgressThanTheLimitAllows) {
 static task<> step_aside_and_read(detail::open_files& files) {
   auto first = co_await files.read_whole();
   auto second = co_await files.read_whole();
-  EXPECT_TRUE(first.step_aside());
-  EXPECT_TRUE(first.step_aside());
-  EXPECT_FALSE(second.step_aside());
+  EXPECT_TRUE(first.yield_slot());
+  EXPECT_TRUE(first.yield_slot());
+  EXPECT_FALSE(second.yield_slot());
   {
     auto third = co_await files.read_whole();
-    EXPECT_FALSE(third.step_aside());
+    EXPECT_FALSE(third.yield_slot());
     auto gone = std::move(first);
   }
-  EXPECT_TRUE(second.step_aside());
+  EXPECT_TRUE(second.yield_slot());
 }
 
 TEST(OpenFiles, HalfAsManyAsTheLimitStepAside) {

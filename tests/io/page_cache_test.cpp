@@ -54,7 +54,7 @@ TEST(PageCacheUse, WhileAllFilesAreCachedFewAreLookedAt) {
   auto looks = [&](std::uint64_t missing) {
     int count = 0;
     for (std::uint64_t file = 0; file < 800; ++file)
-      if (use->should_look()) {
+      if (use->should_probe()) {
         ++count;
         (void)use->should_bypass(file, missing, false);
       }

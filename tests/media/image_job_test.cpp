@@ -88,7 +88,7 @@ TEST_F(ImageJob, AsksForAnotherPartnerWhenALargeOneStops) {
   begin(next, large);
   begin(last, third);
   now.finish([&]() -> image_job* {
-    return next.goes_along() ? &next : last.goes_along() ? &last : nullptr;
+    return next.can_interleave() ? &next : last.can_interleave() ? &last : nullptr;
   });
   EXPECT_FALSE(next.is_complete());
   EXPECT_TRUE(last.is_complete());

@@ -106,14 +106,14 @@ class jpeg_comparison {
     if (!jpeg.open(opened(file), tables_) || jpeg.is_grey()) return;
     if (partner.open(opened(other), tables_)) {
       partner.begin({.right = partner.width(), .bottom = partner.height()}, all_rows);
-      jpeg.go_with([&] { return &partner; });
+      jpeg.interleave_with([&] { return &partner; });
     }
     jpeg.begin(part, all_rows);
     jpeg.start_colours(3);
     try {
       for (int y = part.top; y < part.bottom; ++y) compare_row(jpeg, libjpeg, part, y);
       ++count;
-    } catch (const not_quick&) {}
+    } catch (const needs_libjpeg&) {}
   }
 
   void grey(const jpeg_bytes& file, const libjpeg_image& libjpeg, const jpeg_part& part) {
@@ -129,7 +129,7 @@ class jpeg_comparison {
             << "grey row " << y;
       }
       ++taken_.grey;
-    } catch (const not_quick&) {}
+    } catch (const needs_libjpeg&) {}
   }
 
  private:

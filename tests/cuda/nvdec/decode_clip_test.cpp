@@ -199,7 +199,7 @@ TEST(NvdecClip, IsLeftToTheCpuWhereTheKernelsLackItsColours) {
   EXPECT_THAT(
       reason_of({"h264-top.mp4", "-i {} -c copy -bsf:v h264_metadata=chroma_sample_loc_type=3",
                  "h264.mp4"}),
-      HasSubstr("chroma samples lie where the kernels do not expect them"));
+      HasSubstr("the kernels do not support its chroma sample positions"));
   EXPECT_THAT(reason_of({"h264-in-rgb.mkv", "-i {} -c copy -colorspace rgb", "h264-444.mkv"}),
               HasSubstr("its planes are not luma and chroma"));
 }

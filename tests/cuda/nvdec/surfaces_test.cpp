@@ -693,16 +693,16 @@ TEST(NvdecSurfaces, OfWhichNvdecDoesNotTellHowDecodingWentAreTaken) {
   EXPECT_TRUE(decodes_well(runtime));
 }
 
-class taker_of_nothing final : public surface_taker {
+class consumer_of_nothing final : public surface_consumer {
  public:
-  bool wants(std::int64_t) const override { return false; }
-  void take(std::int64_t, const surface&) override {}
+  bool needs(std::int64_t) const override { return false; }
+  void consume(std::int64_t, const surface&) override {}
 };
 
 // Sends a packet, changed, to a decoder.
 static std::error_code code_of_packet(const std::function<void(AVPacket&)>& change) {
   fake_gpu gpu;
-  taker_of_nothing nobody;
+  consumer_of_nothing nobody;
   const auto from = video_of("h264.mp4");
   surface_decoder decoder(std::make_shared<decoder_sessions>(device(0)), from.stream(),
                           stream(device(0)), {}, nobody);

@@ -154,7 +154,7 @@ TEST(Manifest, ErrorsNameTheFileAndTheLine) {
   EXPECT_EQ(refusal("a.csv", "path,label\n,1\n"),
             "read a.csv: line 2: there is no \"path\", \"url\" or \"key\"");
   EXPECT_THAT(refusal("a.csv", "path\na\"b\"\n"), HasSubstr("a quote or an end of line"));
-  EXPECT_THAT(refusal("a.csv", "path\n\"a\"b\n"), HasSubstr("something behind a quoted cell"));
+  EXPECT_THAT(refusal("a.csv", "path\n\"a\"b\n"), HasSubstr("text after a quoted cell"));
   EXPECT_THAT(refusal("a.csv", "path\n\"a\n"), HasSubstr("a quoted cell without an end"));
   EXPECT_THAT(refusal("a.csv", "path,offset,length\nx,1,9223372036854775807\n"),
               HasSubstr("more than 63 bits"));

@@ -166,7 +166,7 @@ TEST(MdsSample, ThatContradictsItsColumnsIsRefused) {
   EXPECT_EQ(refusal("str", little(3u) + "ab"),
             "read column \"c\" of s/0: 3 bytes; the sample has 2 left");
   EXPECT_EQ(refusal("int", "abc"), "read column \"c\" of s/0: 8 bytes; the sample has 3 left");
-  EXPECT_EQ(refusal("uint8", "ab"), "read s/0: 1 bytes are left behind its columns");
+  EXPECT_EQ(refusal("uint8", "ab"), "read s/0: 1 bytes follow its columns");
   EXPECT_THAT(refusal("str", little(1u) + "\xff"), HasSubstr("not UTF-8"));
   EXPECT_THAT(refusal("str_int", little(2u) + "1x"), HasSubstr("no number"));
   EXPECT_THAT(refusal("ndarray:uint8", little(3u) + "\x04\x03z"),
@@ -325,7 +325,7 @@ TEST_P(Mds, ShardsThatContradictTheIndexAreRefused) {
   EXPECT_EQ(refusals(good, good.size()), std::pair(std::string("none"), std::string("none")));
   auto longer = refusals(good + "x", good.size());
   EXPECT_THAT(longer.first, HasSubstr("bytes; the index says"));
-  EXPECT_THAT(longer.second, HasSubstr("more behind its last sample"));
+  EXPECT_THAT(longer.second, HasSubstr("has data after its last sample"));
   EXPECT_THAT(refusals(good.substr(0, 30), good.size()).second, HasSubstr("it ends at byte"));
   EXPECT_THAT(changed(0, 3).second, HasSubstr("it has 3 samples; the index says 2"));
   EXPECT_THAT(changed(4, 0).first, HasSubstr("sample 0 is at bytes 0 to"));

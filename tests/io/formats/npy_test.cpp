@@ -118,7 +118,7 @@ TEST(Npy, AHeaderThatIsNoneIsRefused) {
           "claims 4294967295 bytes, and 0 follow");
   refusal(npy_of("", "a"), "expected '{'");
   refusal(npy_of("{}", "a"), "lacks");
-  refusal(npy_of(good + "}", "a"), "behind the dictionary");
+  refusal(npy_of(good + "}", "a"), "after the dictionary");
   refusal(npy_of("{'a': 1}", "a"), "unknown key 'a'");
   refusal(npy_of("{'shape': (1,), 'shape': (1,)}", "a"), "twice");
   refusal(npy_of("{'shape", "a"), "string");

@@ -112,7 +112,7 @@ TEST(Tar, AnExtensionWithoutItsHeaderIsDamage) {
   for (auto& extension : {tar_file("@x", pax_record("path", "lost"), 'x'),
                           tar_file("././@LongLink", std::string("lost\0", 5), 'L')})
     EXPECT_THAT(failure_of(tar_file("a", "1") + extension + tar_end()),
-                HasSubstr("zeros in place of the header that was announced"));
+                HasSubstr("zeros instead of the announced header"));
 }
 
 TEST(Tar, DirectoriesAndDevicesAreSkipped) {

@@ -137,7 +137,7 @@ TEST(MegatronIndex, ThatContradictsItselfIsRefused) {
   auto good = index_of({5, 2, 1, 4}, {0, 1, 1, 3, 4});
   EXPECT_EQ(refusal(good), "none");
   EXPECT_EQ(refusal(good + "abcd"), "none");  // modes of the sequences
-  EXPECT_THAT(refusal(good + "abc"), HasSubstr("are not what 4 sequences and 5 entries"));
+  EXPECT_THAT(refusal(good + "abc"), HasSubstr("are not the size that 4 sequences and 5 entries"));
   EXPECT_THAT(refusal(good, 26),
               HasSubstr("its sequences end at byte 24 of the .bin, which has 26"));
   EXPECT_THAT(refusal(good, 22), HasSubstr("sequence 3 has 4 tokens, more than the .bin"));
@@ -150,8 +150,8 @@ TEST(MegatronIndex, ThatContradictsItselfIsRefused) {
   EXPECT_THAT(refusal("TNTIDX\0\0"), HasSubstr("too old"));
   EXPECT_THAT(changed(9, little<std::uint64_t>(2)), HasSubstr("its version is 2"));
   EXPECT_THAT(changed(17, "\x07"), HasSubstr("of type 7"));
-  EXPECT_THAT(changed(18, little(~std::uint64_t{0})), HasSubstr("are not what"));
-  EXPECT_THAT(changed(26, little(~std::uint64_t{0} / 8)), HasSubstr("are not what"));
+  EXPECT_THAT(changed(18, little(~std::uint64_t{0})), HasSubstr("are not the size that"));
+  EXPECT_THAT(changed(26, little(~std::uint64_t{0} / 8)), HasSubstr("are not the size that"));
   EXPECT_THAT(changed(34, little<std::int32_t>(-1)), HasSubstr("sequence 0 has -1"));
   EXPECT_THAT(changed(34 + 16 + 8, little<std::int64_t>(9)),
               HasSubstr("sequence 1 begins at byte 9"));

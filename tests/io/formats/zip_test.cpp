@@ -144,7 +144,7 @@ TEST(Zip, WhatIsNoArchiveIsRefused) {
   };
   refusal(changed(end + 4, 1, 2), "several disks");
   refusal(changed(end + 8, 0x00020002, 4), "claims 2 members");
-  refusal(changed(end + 8, 0, 4), "bytes behind its members");
+  refusal(changed(end + 8, 0, 4), "bytes after its members");
   refusal(changed(end + 12, 1000, 4), "of 1000 bytes");
   refusal(changed(end + 16, 1000, 4), "at 1000 is not before its end");
   refusal(changed(end - 47, 0, 1), "no member where one must be (at byte 35)");

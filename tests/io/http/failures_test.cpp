@@ -301,7 +301,7 @@ TEST_P(Failures, SecretsThatAServerRepeatsWithEscapesAreNotShown) {
 }
 
 TEST(Escapes, AreResolvedWhereTheyAreWhole) {
-  auto plain = [](std::string_view text) { return without_escapes(text).plain; };
+  auto plain = [](std::string_view text) { return unescape(text).plain; };
   EXPECT_EQ(plain(R"(a\/\"\u0041%41&amp;&lt;&#65;&#x41;&apos;)"), R"(a/"AA&<AA')");
   for (std::string_view same : {"100 %", "%4", "%zz", "%ff", "\\", "\\x", "\\u00e4", "\\u004",
                                 "a & b", "&other;", "&#;", "&#x;", "&#300;", "&"})
@@ -494,9 +494,9 @@ TEST_P(Failures, ARestWithoutAnEntityTagOrOfAnotherLengthIsNotJoinedToABody) {
     std::string why;
   };
   const rest rests[] = {
-      {"50-99/100", "", "the server has left out the entity tag"},
-      {"50-119/120", "", "the server has left out the entity tag"},
-      {"50-119/120", "\"v1\"", "the server says that the same entity has 100 bytes and 120"},
+      {"50-99/100", "", "the response lacks the entity tag"},
+      {"50-119/120", "", "the response lacks the entity tag"},
+      {"50-119/120", "\"v1\"", "the server states that the same entity has 100 bytes and 120"},
   };
   for (auto& each : rests) {
     SCOPED_TRACE(each.range + " " + each.etag);
@@ -670,7 +670,7 @@ static std::vector<fault> faults() {
   const headers right{{"x-amz-checksum-crc32c", crc32c_text(body)}};
   const headers tagged{{"ETag", "\"v1\""}};
   const auto shorter = "the body has the CRC32C " + crc32c_text(body.substr(0, 9)) +
-                       ", the server says " + crc32c_text(body);
+                       ", the server states " + crc32c_text(body);
   return {
       {"resets",
        {.resets = true},
@@ -731,12 +731,12 @@ static std::vector<fault> faults() {
        "nothing was thrown"},
       {"sends a damaged byte",
        {.headers = wrong, .body = body},
-       "the body has the CRC32C KAwGng==, the server says AAAAAA== (attempt 2 of 2)",
-       "the body has the CRC32C KAwGng==, the server says AAAAAA== (at byte 10, attempt 1 of 2)"},
+       "the body has the CRC32C KAwGng==, the server states AAAAAA== (attempt 2 of 2)",
+       "the body has the CRC32C KAwGng==, the server states AAAAAA== (at byte 10, attempt 1 of 2)"},
       {"sends a damaged byte, chunked",
        {.headers = wrong, .body = body, .is_chunked = true},
-       "the body has the CRC32C KAwGng==, the server says AAAAAA== (attempt 2 of 2)",
-       "the body has the CRC32C KAwGng==, the server says AAAAAA== (at byte 10, attempt 1 of 2)"},
+       "the body has the CRC32C KAwGng==, the server states AAAAAA== (attempt 2 of 2)",
+       "the body has the CRC32C KAwGng==, the server states AAAAAA== (at byte 10, attempt 1 of 2)"},
       {"ends too early without a length",
        {.headers = right, .body = body, .says_length = false, .cut_at = 9},
        shorter + " (attempt 2 of 2)",

@@ -639,16 +639,18 @@ TEST(S3, OptionsOfUploadsThatCannotWorkAreNamed) {
 }
 
 TEST(S3, BucketsAreInTheHostOrInThePath) {
-  auto url = [](s3_place where, const char* name) { return where.http_url(s3_name(name), "a=b"); };
-  EXPECT_EQ(url(s3_place("eu-west-1", "", {}), "s3://bucket/a b/+"),
+  auto url = [](s3_location where, const char* name) {
+    return where.http_url(s3_name(name), "a=b");
+  };
+  EXPECT_EQ(url(s3_location("eu-west-1", "", {}), "s3://bucket/a b/+"),
             "https://bucket.s3.eu-west-1.amazonaws.com/a%20b/%2B?a=b");
-  EXPECT_EQ(url(s3_place("eu-west-1", "", {}), "s3://my.bucket/a"),
+  EXPECT_EQ(url(s3_location("eu-west-1", "", {}), "s3://my.bucket/a"),
             "https://s3.eu-west-1.amazonaws.com/my.bucket/a?a=b");
-  EXPECT_EQ(url(s3_place("cn-north-1", "", true), "s3://bucket/a"),
+  EXPECT_EQ(url(s3_location("cn-north-1", "", true), "s3://bucket/a"),
             "https://s3.cn-north-1.amazonaws.com.cn/bucket/a?a=b");
-  EXPECT_EQ(url(s3_place("a", "https://host:443/", {}), "s3://bucket/a"),
+  EXPECT_EQ(url(s3_location("a", "https://host:443/", {}), "s3://bucket/a"),
             "https://host/bucket/a?a=b");
-  EXPECT_EQ(url(s3_place("a", "http://host:9000", false), "s3://bucket/a"),
+  EXPECT_EQ(url(s3_location("a", "http://host:9000", false), "s3://bucket/a"),
             "http://bucket.host:9000/a?a=b");
 }
 
@@ -760,7 +762,7 @@ template <class Work>
 static void refuses_to_act_on_a_bucket(const std::string& what, Work act) {
   for (auto* url : {"s3://bucket/", "s3://bucket"}) {
     SCOPED_TRACE(what);
-    auto expected = what + " " + url + ": no key behind the bucket";
+    auto expected = what + " " + url + ": no key after the bucket";
     EXPECT_THAT([&] { act(url); }, ThrowsMessage<error>(expected));
   }
 }
@@ -821,8 +823,8 @@ TEST(S3Listing, ThatIsDamagedIsRefused) {
              "an entity that XML does not have");
   refused_of(
       all + "<EncodingType>url</EncodingType><Contents><Key>%4</Key><Size>1</Size></Contents>",
-      "a key that is not encoded as asked");
-  refused_of("<IsTruncated>true</IsTruncated>", "more to come, and no token to ask for it by");
+      "a key that is not encoded as requested");
+  refused_of("<IsTruncated>true</IsTruncated>", "it is truncated, and has no continuation token");
 }
 
 }  // namespace lade::io::http

@@ -289,7 +289,7 @@ TEST_F(Urls, OfServersThatDoNotSayTheLengthGiveNoParts) {
   });
   runtime runtime;
   EXPECT_THAT([&] { (void)sync_wait(runtime, part_of(server.url("/a"), 2, 3, "")); },
-              ThrowsMessage<error>(HasSubstr("the server does not say how long it is")));
+              ThrowsMessage<error>(HasSubstr("the server does not state its length")));
 }
 
 TEST_F(Urls, OfPartsAreRepeatedAndCountedLikeOtherRequests) {
