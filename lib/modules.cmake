@@ -117,8 +117,8 @@ set(lade_core_sources
   lib/stages/filter.cpp
   lib/stages/flat_map.cpp
   lib/stages/from.cpp
-  lib/stages/in_place_calls.cpp
-  lib/stages/items_in_hand.cpp
+  lib/stages/inline_calls.cpp
+  lib/stages/items_in_flight.cpp
   lib/stages/link.cpp
   lib/stages/map.cpp
   lib/stages/merge.cpp

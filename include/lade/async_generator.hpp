@@ -151,7 +151,7 @@ class generator::next_awaiter {
   explicit next_awaiter(generator& producer) noexcept : producer_(*producer.promise_) {}
 
   // See apart() and deferring() of async_generator<T>::next_awaiter.
-  void take_apart() noexcept { apart_ = true; }
+  void set_apart() noexcept { apart_ = true; }
   void defer(std::exception_ptr& failure) noexcept { deferred_ = &failure; }
 
   bool await_ready() const noexcept { return producer_.self_.done(); }
@@ -284,7 +284,7 @@ class async_generator<T>::next_awaiter : public detail::generator::next_awaiter 
   // For stages that hold items back: the lineage of this value is not added to the next value that
   // the awaiting generator yields.
   next_awaiter apart() && noexcept {
-    this->take_apart();
+    this->set_apart();
     return *this;
   }
 

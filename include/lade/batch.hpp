@@ -64,7 +64,7 @@ class batch_stage {
     items.reserve(options.size);
     std::exception_ptr failure;
     while (auto item = co_await in.next().deferring(failure)) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       items.push_back(std::move(*item));
       if (items.size() < options.size) continue;
       detail::count_out(counters, items);
@@ -434,7 +434,7 @@ class slot_batching {
 
  private:
   node_facts facts(node_ptr in) const;
-  concurrent_options staff(const open_context& run) const;
+  concurrent_options options_for(const open_context& run) const;
 
   batch_into_options options_;
   std::shared_ptr<memory_resource> memory_;  // share in options_.memory, if it is shared

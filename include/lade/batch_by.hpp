@@ -5,7 +5,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/detail/stages/inline_calls.hpp>
 #include <lade/from.hpp>
 #include <lade/pipeline.hpp>
 
@@ -57,7 +57,7 @@ class batch_by_stage {
             .refusing_state(name_ + " decides which items it holds back"),
         [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.name_);
-          detail::in_place_calls calls(run, counters);
+          detail::inline_calls calls(run, counters);
           auto copy = [&] { return std::make_unique<batch_by_stage>(self); };
           auto own = detail::begin_with(copy, run, counters);
           return collect<out>(in.open(run), std::move(own), run, counters, std::move(calls));
@@ -68,11 +68,11 @@ class batch_by_stage {
   template <class Out, class T>
   static async_generator<Out> collect(async_generator<T> in, std::unique_ptr<batch_by_stage> self,
                                       detail::open_context run, detail::stage_counters& counters,
-                                      detail::in_place_calls calls) {
+                                      detail::inline_calls calls) {
     std::exception_ptr failure;
     detail::kept_name<T> name;
     while (auto* item = co_await in.next().deferring(failure)) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
       std::optional<Out> full;
       name.keep(*item);

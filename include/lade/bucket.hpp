@@ -106,7 +106,7 @@ class bucket_stage {
     std::vector<detail::open_bucket<T>> buckets(self.options_.boundaries.size() + 1);
     std::exception_ptr failure;
     while (auto* item = co_await in.next().apart().deferring(failure)) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
       auto length = self.length_of(*item, in.origin(), run, counters, failure);
       if (failure) break;

@@ -89,7 +89,7 @@ class buffer_pool {
 
   friend class detail::call_memory;
   friend class memory_charge;
-  friend std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
+  friend std::optional<buffer> try_allocate(const context& execution, std::size_t bytes);
   friend task<memory_charge> charge(std::size_t bytes);
 
   buffer_pool(std::shared_ptr<state> shared, detail::block_store& store) noexcept;
@@ -163,10 +163,10 @@ task<buffer> allocate(std::size_t bytes);
 task<buffer> allocate(std::size_t bytes, memory_resource& from);
 
 // The same as allocate(bytes) for a context, but returns nothing if it would have to wait.
-std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes);
+std::optional<buffer> try_allocate(const context& execution, std::size_t bytes);
 
 // The same, at once and even beyond the limit.
-buffer allocate_now(const context& surroundings, std::size_t bytes);
+buffer allocate_now(const context& execution, std::size_t bytes);
 
 // For coroutines that wait for each other, such as readers of a cache that loads each object once.
 // waits_for_memory: whether an allocation in this context waits now. never_waits_for_memory:
@@ -175,8 +175,8 @@ buffer allocate_now(const context& surroundings, std::size_t bytes);
 // If the second of two coroutines never waits for memory, it must not wait for a first one that
 // does: what holds the memory may be waiting for the item of the second. It does the work itself.
 // Both may change at any time, so they are to be asked again. Any thread, while the context lives.
-bool waits_for_memory(const context& surroundings) noexcept;
-bool never_waits_for_memory(const context& surroundings) noexcept;
+bool waits_for_memory(const context& execution) noexcept;
+bool never_waits_for_memory(const context& execution) noexcept;
 
 namespace detail {
 
@@ -225,7 +225,7 @@ class call_memory {
   const buffer_pool& pool() const noexcept { return pool_; }
 
  private:
-  void note_taken() noexcept;
+  void record_taken() noexcept;
   void leave() noexcept;
 
   buffer_pool& pool_;

@@ -235,7 +235,7 @@ class cache_stage {
   static async_generator<T> fill(async_generator<T> in, detail::cache_filler<T> filler,
                                  detail::open_context run, detail::stage_counters& counters) {
     while (auto* item = co_await in.next()) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       auto copy = [&] { filler.add(*item, in.origin()); };
       detail::handle(*item, in.origin(), run, counters, copy);
       detail::count_out(counters, *item);
@@ -260,7 +260,7 @@ class cache_stage {
     input.end();
     if (!rest) co_return;
     while (auto* item = co_await rest->next().apart()) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       auto origin = detail::moved(rest->origin(), kept->first, run.pass->first);
       detail::count_out(counters, *item);
       detail::with_lineage<T> yielded{origin, *item};

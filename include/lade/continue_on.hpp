@@ -13,7 +13,7 @@ namespace lade {
 namespace detail {
 
 // The CPU pool of the runtime of a context; null outside a runtime.
-executor* cpu_pool_of(const context* surroundings) noexcept;
+executor* cpu_pool_of(const context* execution) noexcept;
 
 }  // namespace detail
 

@@ -155,7 +155,7 @@ class prefetch_stage {
           auto options = detail::link_options::ahead(slots);
           detail::owner<detail::link_base> ahead(std::make_shared<detail::link<T>>(run, options));
           ahead->count_for(counters);
-          run.run->stages().note_workers(counters, {.slots = slots});
+          run.run->stages().record_workers(counters, {.slots = slots});
           if (count == automatic) ahead->tune(run.at->key(), detail::queue_tuner(most));
           ahead->start(in.open(ahead->before(run)));
           return detail::deliver_from<T>(std::move(ahead));

@@ -88,8 +88,8 @@ class step_count {
 
 template <class T>
 void count_step(stage_counters& counters, const step_of<T>& step) {
-  bump(counters.in);
-  if (step.is_repeat()) bump(counters.repeated);
+  increment(counters.in);
+  if (step.is_repeat()) increment(counters.repeated);
   count_out(counters, step);
 }
 
@@ -256,7 +256,7 @@ async_generator<T> end_together_stage::until_one_ends(
   try {
     while (true) {
       auto* item = co_await in.next();
-      if (item) detail::bump(counters.in);
+      if (item) detail::increment(counters.in);
       if (is_over(*any_ended, !item)) break;
       detail::count_out(counters, *item);
       co_yield *item;

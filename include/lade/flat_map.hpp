@@ -9,7 +9,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/detail/stages/concurrent_flat_map.hpp>
-#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/detail/stages/inline_calls.hpp>
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/pipeline.hpp>
@@ -137,7 +137,7 @@ class flat_mapping : public node<Out> {
     auto wide = of_trial.value_or(settings_->calls_at_a_time(*run.run));
     if (wide > 1 || options().pool || shares_cpus)
       return spread_wide(run, counters, wide, shares_cpus);
-    in_place_calls calls(run, counters);
+    inline_calls calls(run, counters);
     return spread(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
   }
 
@@ -179,10 +179,10 @@ class flat_mapping : public node<Out> {
 
   static async_generator<Out> spread(counted_ptr<const flat_mapping> self, async_generator<In> in,
                                      open_context run, stage_counters& counters,
-                                     in_place_calls calls) {
+                                     inline_calls calls) {
     kept_name<In> name;
     while (auto* item = co_await in.next()) {
-      bump(counters.in);
+      increment(counters.in);
       name.keep(*item);
       auto parts = self->parts(std::move(*item), name, in.origin(), run, counters);
       while (true) {

@@ -9,7 +9,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/stages/calls.hpp>
 #include <lade/detail/stages/concurrent.hpp>
-#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/detail/stages/inline_calls.hpp>
 #include <lade/per_run.hpp>
 #include <lade/per_worker.hpp>
 #include <lade/pipeline.hpp>
@@ -111,7 +111,7 @@ class map_settings {
   node_facts facts(node_ptr in, std::string kind, bool tasks, bool drops) const;
 
   // Whether a plain function runs inline, on the thread of the next stage, without workers.
-  bool is_in_place(const run_options& run) const noexcept;
+  bool is_inline(const run_options& run) const noexcept;
 
   // The options of the workers of a stage that does not run inline. waiting(): for functions that
   // return tasks. computing(): for plain functions.
@@ -121,7 +121,7 @@ class map_settings {
  private:
   void require_fit(bool substitutes, bool may_retry, bool tasks) const;
   concurrent_options tuned(unsigned most) const;
-  concurrent_options told(concurrent_options staff) const;
+  concurrent_options with_policy(concurrent_options result) const;
   time_limits limits() const noexcept { return {options_.timeout, options_.deadline}; }
 
   map_options options_;
@@ -165,20 +165,20 @@ class mapping final : public node<Out> {
     auto* memory = function->host_memory();
     if (memory) run.at->batch_memory = memory;
     if constexpr (computes)
-      if (settings_->is_in_place(run.run->options()))
-        return open_in_place(run, counters, std::move(function));
-    auto staff = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
-    if (!staff.memory) staff.memory = memory;
-    return open_concurrent<Out>(in_, run, settings_->name(), staff, function);
+      if (settings_->is_inline(run.run->options()))
+        return open_inline(run, counters, std::move(function));
+    auto options = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
+    if (!options.memory) options.memory = memory;
+    return open_concurrent<Out>(in_, run, settings_->name(), options, function);
   }
 
  private:
   using function_ptr = counted_ptr<const stage_function<Calls>>;
 
-  async_generator<Out> open_in_place(const open_context& run, stage_counters& counters,
-                                     function_ptr function) const {
+  async_generator<Out> open_inline(const open_context& run, stage_counters& counters,
+                                   function_ptr function) const {
     if (function->draws_random) run.depends_on_epoch(settings_->name(), run.pass->seed);
-    in_place_calls calls(run, counters);
+    inline_calls calls(run, counters);
     auto in = in_.open(run);
     return each(counted_ptr(this), std::move(function), std::move(in), run, counters,
                 std::move(calls));
@@ -186,7 +186,7 @@ class mapping final : public node<Out> {
 
   static async_generator<Out> each(counted_ptr<const mapping> self, function_ptr function,
                                    async_generator<In> in, open_context run,
-                                   stage_counters& counters, in_place_calls calls) {
+                                   stage_counters& counters, inline_calls calls) {
     identify identity;
     stage_random draws(run, self->facts().number());
     auto pool = self->settings_->memory_of(run.run->runtime(), function->host_memory());
@@ -194,7 +194,7 @@ class mapping final : public node<Out> {
     auto worker = begin_worker(*function, run, counters);
     kept_name<In> name;
     while (auto item = co_await in.next()) {
-      bump(counters.in);
+      increment(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
       item_random draw(draws, identity(in.origin()));
       if (worker->tells_memory) {
@@ -217,7 +217,7 @@ class mapping final : public node<Out> {
   // Calls the function for one item. Leaves `out` empty if the item is dropped.
   void call(Calls& worker, In& item, const item_random& draw, std::optional<Out>& out,
             const kept_name<In>& name, const lineage& origin, const open_context& run,
-            stage_counters& counters, in_place_calls& calls) const {
+            stage_counters& counters, inline_calls& calls) const {
     std::exception_ptr failure;
     hooked_call hooked(*run.run, counters, origin);
     calls.begin(name, origin);

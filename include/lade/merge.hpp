@@ -99,7 +99,7 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
       auto ended = std::move(inputs[input]);  // destroyed here, with the items it has prefetched
       continue;
     }
-    bump(counters.in);
+    increment(counters.in);
     count_out(counters, *item);
     made.note(order.turn(), inputs[input].origin());
     co_yield *item;
@@ -114,7 +114,7 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   options.counts_items = true;
   owner<link_base> merged(std::make_shared<link<T>>(run, options));
   merged->count_for(counters);
-  run.run->stages().note_workers(counters, {.slots = 2 * inputs.size(), .gathers = true});
+  run.run->stages().record_workers(counters, {.slots = 2 * inputs.size(), .gathers = true});
   auto before = merged->before(run);
   for (std::size_t i = 0; i < inputs.size(); ++i) merged->start(inputs[i].open(before.branch(i)));
   return deliver_from<T>(std::move(merged));

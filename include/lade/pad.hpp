@@ -170,13 +170,13 @@ void require_fields(std::span<const std::string> fields, const std::string& stag
 // are no sequences or if they differ in type or step, and error(limit_exceeded) if they are too
 // long.
 padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_options& options,
-                           const context& surroundings);
-packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& surroundings);
+                           const context& execution);
+packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& execution);
 
 // Makes one tensor per field of the samples, and for each padded field also a tensor of the
 // lengths.
 sample_batch pad_samples(std::vector<sample> samples, std::span<const std::string> fields,
-                         const pad_options& options, const context& surroundings);
+                         const pad_options& options, const context& execution);
 
 // Opens a stage of workers that call make(batch, context). The stage holds as many finished batches
 // as it has workers.
@@ -186,10 +186,10 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
   auto threads = (options.pool ? *options.pool : run.run->runtime().pool()).size();
   auto calls = calls_at_a_time(options.concurrency, run.run->options().tune, threads);
   auto workers = std::min(calls, threads);
-  auto surroundings = run.run->surroundings();
-  work_for(run.add_stage(name), surroundings);
-  auto collate = [make, surroundings](std::vector<S>&& batch) {
-    return make(std::move(batch), surroundings);
+  auto execution = run.run->make_context();
+  work_for(run.add_stage(name), execution);
+  auto collate = [make, execution](std::vector<S>&& batch) {
+    return make(std::move(batch), execution);
   };
   return open_concurrent<Out>(in, run, name,
                               {.slots = 2 * workers,
@@ -207,8 +207,8 @@ class row_packer {
  public:
   using row = held_item<packed_batch>;
 
-  row_packer(const pack_rows_options& options, const context& surroundings)
-      : options_(options), surroundings_(surroundings) {}
+  row_packer(const pack_rows_options& options, const context& execution)
+      : options_(options), context_(execution) {}
 
   // Copies a sequence into a row. If the sequence is unfit, throws as pack_sequences does and
   // changes nothing. Without memory, throws after the pieces that have been copied.
@@ -236,7 +236,7 @@ class row_packer {
   row close(std::size_t number);
 
   pack_rows_options options_;
-  context surroundings_;
+  context context_;
   std::optional<tensor_spec> row_spec_;  // type and shape of all rows, from the first sequence
   std::vector<open_row> open_;
   std::vector<row> done_;
@@ -260,8 +260,8 @@ class pad_stage {
         [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<padded_batch>(
               in, run, self.name_, self.options_,
-              [options = self.options_](const std::vector<S>& batch, const context& surroundings) {
-                return detail::pad_sequences(detail::views_of(batch), options, surroundings);
+              [options = self.options_](const std::vector<S>& batch, const context& execution) {
+                return detail::pad_sequences(detail::views_of(batch), options, execution);
               });
         });
   }
@@ -275,8 +275,8 @@ class pad_stage {
           return detail::open_collating<sample_batch>(
               in, run, self.name_, self.options_,
               [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
-                                                               const context& surroundings) {
-                return detail::pad_samples(std::move(samples), fields, options, surroundings);
+                                                               const context& execution) {
+                return detail::pad_samples(std::move(samples), fields, options, execution);
               });
         });
   }
@@ -325,8 +325,8 @@ class pack_stage {
         [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<packed_batch>(
               in, run, self.name_, self.options_,
-              [](const std::vector<S>& batch, const context& surroundings) {
-                return detail::pack_sequences(detail::views_of(batch), surroundings);
+              [](const std::vector<S>& batch, const context& execution) {
+                return detail::pack_sequences(detail::views_of(batch), execution);
               });
         });
   }
@@ -369,12 +369,12 @@ class pack_rows_stage {
   static async_generator<packed_batch> fill_rows(async_generator<S> in, pack_rows_stage self,
                                                  detail::open_context run,
                                                  detail::stage_counters& counters) {
-    auto surroundings = run.run->surroundings();
-    detail::work_for(counters, surroundings);
-    detail::row_packer rows(self.options_, surroundings);
+    auto execution = run.run->make_context();
+    detail::work_for(counters, execution);
+    detail::row_packer rows(self.options_, execution);
     std::exception_ptr failure;
     while (auto* sequence = co_await in.next().apart().deferring(failure)) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
       const bool added = self.add(rows, *sequence, in.origin(), run, counters, failure);
       auto dropped = added ? lineage() : in.origin();

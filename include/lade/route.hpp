@@ -228,7 +228,7 @@ class routing final : public node<Out> {
     auto& counters = run.add_stage(settings.name);
     auto items = in_.open(upstream);
     results->count_for(counters);
-    run.run->stages().note_workers(counters, {.slots = queued, .gathers = true});
+    run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
     split->start(deal(split, results.shared(), std::move(items), choose_, upstream, counters),
@@ -245,7 +245,7 @@ class routing final : public node<Out> {
     try {
       lineage origin;  // includes the items dropped before
       while (auto* item = co_await in.next()) {
-        bump(counters.in);
+        increment(counters.in);
         origin.merge(in.origin());
         if (run.run->failures().is_behind()) co_await run.run->failures().room();
         std::optional<std::size_t> path;

@@ -194,7 +194,7 @@ class batch_routing final : public node<Out> {
       path.start(counters, detail::split<in>::end_of(split, i));
       results.push_back(std::move(path).deliver());
     }
-    run.run->stages().note_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
+    run.run->stages().record_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
     auto begun = std::make_shared<batches>(settings.buffer + 1);
     split->start(deal(split, begun, std::move(items), choose_, upstream, counters), counters);
     auto joined = join(std::move(results), std::move(stop), split, begun, counters);
@@ -220,9 +220,9 @@ class batch_routing final : public node<Out> {
     try {
       while (true) {
         co_await split->room(split_base::batches);
-        split->note_asking(true);
+        split->record_asking(true);
         auto* batch = co_await input.next();
-        split->note_asking(false);
+        split->record_asking(false);
         if (!batch) break;
         if (run.run->failures().is_behind()) co_await run.run->failures().room();
         counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
@@ -277,9 +277,9 @@ class batch_routing final : public node<Out> {
   static task<std::optional<parted>> next_of(batches& begun, split_base& split,
                                              stage_counters& counters) {
     stopwatch waiting(counters.starving);
-    split.note_awaited(split_base::batches);
+    split.record_awaited(split_base::batches);
     auto batch = co_await begun.pop();
-    split.note_taken(split_base::batches);
+    split.record_taken(split_base::batches);
     co_return batch;
   }
 

@@ -226,7 +226,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
         items_(
             std::make_shared<detail::link<T>>(state_, output_options(options), state_->wanted())),
         consumer_(options.trace),
-        children_(state_->surroundings()) {
+        children_(state_->make_context()) {
     where.require_same_process();
     items_->count_for(state_->sink);
     watch_.emplace(state_);
@@ -297,8 +297,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // Opens the stages and moves the items of the last one into `items`.
   static task<> fill(const pipeline<T>& what, std::shared_ptr<detail::run_state> state,
                      detail::link<T>& items, std::shared_ptr<detail::run_state> before) {
-    auto& surroundings = co_await detail::this_context_reference();
-    closer at_the_end(items, *state, surroundings.stop);
+    auto& execution = co_await detail::this_context_reference();
+    closer at_the_end(items, *state, execution.stop);
     if (before) {
       co_await before->input_over();
       state->tuned().begin_epoch();
@@ -313,14 +313,14 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
       items.tune(state->output_key(), detail::queue_tuner(state->options().tune.most));
     state->make_plan(*what.last());
     detail::open_input until_all_are(state);
-    auto source = what.open(detail::open_context(state, surroundings.stop));
+    auto source = what.open(detail::open_context(state, execution.stop));
     until_all_are.end();
     if (!is_trial) detail::node_base::warn_of_same_epoch(*state);
     state->progress().begin(state->stages().names());
     state->progress().settle();
     if (state->progress().resumed()) source = without_taken(std::move(source), state);
     co_await items.fill_from(source);
-    if (surroundings.stop.stop_requested()) throw error(errc::stopped, "run");
+    if (execution.stop.stop_requested()) throw error(errc::stopped, "run");
     state->progress().end();
   }
 

@@ -173,10 +173,10 @@ T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token sto
   where.require_same_process();
   work.require_unstarted();
   runtime_use use(where);
-  context surroundings{
+  context execution{
       .runtime = &where, .home = &home, .stop = std::move(stop), .memory = &where.memory()};
   promise_base root;
-  root.context = &surroundings;
+  root.context = &execution;
   blocking_completion done;
   start_job start(work, root, done);
   start.post(home);
@@ -186,7 +186,7 @@ T sync_wait_on(executor& home, runtime& where, task<T> work, std::stop_token sto
 
 // The reactor of wait_on_reactor. Throws error(no_runtime), or error(wrong_thread) on a reactor's
 // thread.
-reactor& reactor_to_wait_for(const context& surroundings);
+reactor& reactor_to_wait_for(const context& execution);
 
 }  // namespace detail
 
@@ -198,7 +198,7 @@ T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
   return detail::sync_wait_on(where.pool(), where, std::move(work), std::move(stop));
 }
 
-// Runs a task on a reactor of the runtime of `surroundings`, in that context, and blocks the
+// Runs a task on a reactor of the runtime of `execution`, in that context, and blocks the
 // calling thread until the task has finished. Returns its result, or throws its exception. For
 // callbacks of libraries that expect bytes at once: a module calls such a library on threads of a
 // thread_pool of its own, and the callback waits here.
@@ -206,13 +206,13 @@ T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
 // While it blocks, its thread runs nothing else. On the CPU pool of the runtime it may therefore
 // wait forever, if the task itself needs that pool.
 //
-// `surroundings` must outlive the call. Throws error(no_runtime) if it has no runtime, and
+// `execution` must outlive the call. Throws error(no_runtime) if it has no runtime, and
 // error(wrong_thread) on the thread of a reactor, which must not block.
 template <class T>
-T wait_on_reactor(const context& surroundings, task<T> work) {
-  auto& reactor = detail::reactor_to_wait_for(surroundings);
+T wait_on_reactor(const context& execution, task<T> work) {
+  auto& reactor = detail::reactor_to_wait_for(execution);
   work.require_unstarted();
-  context on_reactor = surroundings;
+  context on_reactor = execution;
   on_reactor.home = &reactor;
   detail::promise_base root;
   root.context = &on_reactor;

@@ -41,8 +41,8 @@ class scope {
   // For coroutines outside a runtime: start() runs a child inline until the child first suspends.
   scope() : scope(context{}) {}
 
-  // Children inherit the context `surroundings`. A stop requested there cancels them.
-  explicit scope(const context& surroundings);
+  // Children inherit the context `execution`. A stop requested there cancels them.
+  explicit scope(const context& execution);
   ~scope();
 
   // Starts a child and drops its result. Any thread, but not after join() was awaited or the scope
@@ -66,7 +66,7 @@ class scope {
   void fail(std::exception_ptr failure) noexcept;
 
   // The stop token of the children.
-  std::stop_token stop_token() const noexcept { return surroundings_.stop; }
+  std::stop_token stop_token() const noexcept { return context_.stop; }
 
  private:
   template <class T>
@@ -79,7 +79,7 @@ class scope {
   void child_ended(std::exception_ptr failure) noexcept;
 
   std::stop_source stop_;
-  context surroundings_;
+  context context_;
   std::optional<detail::stop_callback<pass_on_stop>> on_parent_stop_;
   detail::mutex mutex_;
   detail::condition_variable all_ended_;
@@ -93,8 +93,8 @@ class scope::child : public detail::completion {
  public:
   child(scope& parent, task<T> work) noexcept
       : completion{ended}, parent_(parent), work_(std::move(work)) {
-    root_.context = &parent.surroundings_;
-    mark_ = detail::underway(parent.surroundings_.place, detail::underway::what::child);
+    root_.context = &parent.context_;
+    mark_ = detail::in_flight_mark(parent.context_.place, detail::in_flight_mark::kind::child);
   }
 
   void run() noexcept {
@@ -118,7 +118,7 @@ class scope::child : public detail::completion {
   scope& parent_;
   detail::promise_base root_;
   task<T> work_;
-  detail::underway mark_;
+  detail::in_flight_mark mark_;
 };
 
 template <class T>
@@ -129,9 +129,9 @@ void scope::start(task<T> work) {
     std::lock_guard lock(mutex_);
     ++live_;
   }
-  if (surroundings_.home)
-    surroundings_.home->post({[](void* self) noexcept { static_cast<child<T>*>(self)->run(); },
-                              added, surroundings_.distance});
+  if (context_.home)
+    context_.home->post({[](void* self) noexcept { static_cast<child<T>*>(self)->run(); }, added,
+                         context_.distance});
   else
     added->run();
 }

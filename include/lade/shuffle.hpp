@@ -149,7 +149,7 @@ async_generator<T> shuffle_stage::from_window(async_generator<T> in, detail::win
       order.add();
       items.emplace_back(std::move(*item), in.origin());
     }
-    if (!more && !failure) made.note_items(order.taken());
+    if (!more && !failure) made.record_items(order.taken());
     if (items.empty()) break;
     auto choice = order.pick();
     std::swap(items[choice.slot], items.back());

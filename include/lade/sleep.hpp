@@ -32,7 +32,7 @@ namespace detail {
 
 // How long coroutines of this context have been suspended in memory allocations, for their current
 // item and all items before it.
-std::chrono::nanoseconds waited_for_memory(const context& surroundings, clock::time_point now);
+std::chrono::nanoseconds waited_for_memory(const context& execution, clock::time_point now);
 
 // The alarm of with_timeout: requests a stop of `late` after `duration`, and sets `rang`. Time in
 // which the work waits for memory does not count.
@@ -40,16 +40,16 @@ std::chrono::nanoseconds waited_for_memory(const context& surroundings, clock::t
 // It sleeps at least once, so that work that need not wait finishes even under a limit of 0. Each
 // further sleep lasts at least a sixteenth of the limit and 1 ms: while the work waits for memory
 // the remaining time does not shrink, and short sleeps would spin.
-inline task<> stop_after(std::chrono::nanoseconds duration, const context& surroundings,
+inline task<> stop_after(std::chrono::nanoseconds duration, const context& execution,
                          std::stop_source& late, bool& rang) {
   duration = std::max(duration, std::chrono::nanoseconds());
   auto begun = clock::now();
-  auto waited = waited_for_memory(surroundings, begun);
+  auto waited = waited_for_memory(execution, begun);
   auto least = std::max<std::chrono::nanoseconds>(duration / 16, std::chrono::milliseconds(1));
   co_await sleep(duration);
   while (true) {
     auto now = clock::now();
-    auto left = duration - (now - begun) + (waited_for_memory(surroundings, now) - waited);
+    auto left = duration - (now - begun) + (waited_for_memory(execution, now) - waited);
     if (left.count() <= 0) break;
     co_await sleep(std::max<std::chrono::nanoseconds>(left, least));
   }
@@ -69,14 +69,14 @@ class disarm {
 };
 
 template <class T>
-task<T> disarm_after(task<T> work, const context& surroundings, std::stop_source& alarm) {
+task<T> disarm_after(task<T> work, const context& execution, std::stop_source& alarm) {
   disarm at_the_end(alarm);
-  co_return co_await with_context(surroundings, std::move(work));
+  co_return co_await with_context(execution, std::move(work));
 }
 
-inline task<> set_alarm(const context& surroundings, task<> alarm) {
+inline task<> set_alarm(const context& execution, task<> alarm) {
   try {
-    co_await with_context(surroundings, std::move(alarm));
+    co_await with_context(execution, std::move(alarm));
   } catch (const error& failure) {
     if (failure.code() != errc::stopped) throw;
   }

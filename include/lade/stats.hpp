@@ -271,15 +271,15 @@ class shared_waiting_time {
   // thread has recorded the end of the last one.
   std::chrono::nanoseconds until(clock::time_point now) const noexcept {
     auto waited = any_.until(now).count();
-    auto told = told_.load(std::memory_order_relaxed);
-    while (told < waited && !told_.compare_exchange_weak(told, waited)) {}
+    auto told = reported_.load(std::memory_order_relaxed);
+    while (told < waited && !reported_.compare_exchange_weak(told, waited)) {}
     return std::chrono::nanoseconds(std::max(told, waited));
   }
 
  private:
   std::atomic<unsigned> waiting_ = 0;  // number of waiters
   wait_sum any_;
-  mutable std::atomic<std::int64_t> told_ = 0;  // highest result so far
+  mutable std::atomic<std::int64_t> reported_ = 0;  // highest result so far
 };
 
 // Usage of a thread, as the system counts it. Reading the switches doubles the cost.
@@ -373,8 +373,8 @@ class stage_counters {
   const std::uint64_t number;  // from 1; unique in the process
   const unsigned distance;     // number of stages behind it, plus itself, in the order of opening
 
-  std::atomic<unsigned> workers = 0;  // as in `staff`, or fewer while being tuned
-  stage_workers staff;
+  std::atomic<unsigned> workers = 0;  // as in `resources`, or fewer while being tuned
+  stage_workers resources;
   unsigned inputs = 1;
   std::string groups;  // "of 8": size of its groups, if a later stage splits them
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
@@ -390,7 +390,7 @@ class stage_counters {
   duration_histogram latency;
   slowest_calls slowest;
 
-  void note_at_once(std::uint64_t taken) noexcept {
+  void record_at_once(std::uint64_t taken) noexcept {
     auto most = most_at_once.load(std::memory_order_relaxed);
     while (taken > most &&
            !most_at_once.compare_exchange_weak(most, taken, std::memory_order_relaxed)) {}
@@ -408,7 +408,7 @@ class stage_counters {
 
 // Adds to a counter that one thread at a time writes, without a locked instruction.
 template <class T>
-void bump(std::atomic<T>& counter, T by = 1) noexcept {
+void increment(std::atomic<T>& counter, T by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }
 

@@ -108,8 +108,8 @@ class tee_core {
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics reverse the order
     (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
     auto& counters = run.add_stage(name_);
-    run.run->stages().note_workers(counters,
-                                   {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
+    run.run->stages().record_workers(counters,
+                                     {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
     (std::get<I>(opened)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
@@ -127,11 +127,11 @@ class tee_core {
     try {
       while (true) {
         co_await split->room(split_base::all_paths);
-        split->note_asking(true);
+        split->record_asking(true);
         auto* item = co_await in.next();
-        split->note_asking(false);
+        split->record_asking(false);
         if (!item) break;
-        bump(counters.in);
+        increment(counters.in);
         for (std::size_t path = 0; path + 1 < paths; ++path) split->give(path, *item, in.origin());
         split->give(paths - 1, std::move(*item), in.origin());
       }

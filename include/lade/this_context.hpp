@@ -51,14 +51,14 @@ using lade::this_context_reference;
 
 }  // namespace detail
 
-// `co_await with_context(surroundings, task)` awaits the task in the context `surroundings` instead
+// `co_await with_context(execution, task)` awaits the task in the context `execution` instead
 // of the awaiter's, for example with another stop token, executor or memory:
 //
 //   auto inner = co_await lade::this_context();
 //   inner.memory = nullptr;  // memory that does not count to the budget of the run
 //   auto answer = co_await lade::with_context(inner, ask(question));
 //
-// `surroundings` must outlive the await; name it, since GCC 12 destroys a context that is a
+// `execution` must outlive the await; name it, since GCC 12 destroys a context that is a
 // temporary of an awaiting expression twice. The awaiter resumes on its own executor. The task is
 // started on the awaiting thread: it begins with continue_on to begin on another executor.
 //
@@ -66,10 +66,10 @@ using lade::this_context_reference;
 template <class T>
 class with_context : private detail::completion {
  public:
-  with_context(const context& surroundings, task<T> work)
+  with_context(const context& execution, task<T> work)
       : detail::completion{resume_parent}, work_(std::move(work)) {
     work_.require_unstarted();
-    root_.context = &surroundings;
+    root_.context = &execution;
   }
 
   bool await_ready() const noexcept { return false; }

@@ -86,7 +86,7 @@ class trace {
 
   // Call these with the mutex held.
   void put(std::string_view text);
-  void note_failure() noexcept;
+  void record_failure() noexcept;
 
   const std::string path_;
   const clock::time_point start_ = clock::now();

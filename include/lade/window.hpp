@@ -49,7 +49,7 @@ class window_stage {
     std::size_t seen = 0;
     std::exception_ptr failure;
     while (auto* item = co_await in.next().deferring(failure)) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       if (items.size() < self.size_) {
         auto keep = [&] { items.push_back(std::move(*item)); };
         detail::handle(*item, in.origin(), run, counters, keep);
@@ -73,7 +73,7 @@ class window_stage {
                                                      detail::stage_counters& counters) {
     std::deque<detail::held_item<T>> held;
     while (auto* item = co_await in.next().apart()) {
-      detail::bump(counters.in);
+      detail::increment(counters.in);
       auto keep = [&] { held.emplace_back(std::move(*item), in.origin()); };
       detail::handle(*item, in.origin(), run, counters, keep);
       if (held.size() < self.size_) continue;

@@ -18,7 +18,7 @@ static async_generator<sample> read_in_turn(reading_ptr reading, open_context ru
   auto shards = shard_reading::remaining_shards(reading, run, counters, std::move(input));
   kept_name<listed_shard> name;
   while (auto* shard = co_await shards.next()) {
-    bump(counters.in);
+    increment(counters.in);
     auto samples = reading->parts(*shard, name, lineage(), run, counters);
     while (auto* next = co_await samples.next()) {
       count_out(counters, *next);

@@ -127,11 +127,11 @@ static task<> remove_parts(multipart_upload& upload) {
 }
 
 task<std::string> abort_upload(multipart_upload& upload) {
-  auto surroundings = co_await this_context();
-  surroundings.stop = {};
+  auto execution = co_await this_context();
+  execution.stop = {};
   try {
     auto abort = with_timeout(multipart_upload::patience, remove_parts(upload), "abort an upload");
-    co_await with_context(surroundings, std::move(abort));
+    co_await with_context(execution, std::move(abort));
   } catch (const error& failure) {
     if (failure.code() != status_code(404)) co_return failure.what();
   }

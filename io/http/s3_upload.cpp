@@ -172,11 +172,11 @@ static task<> stop_late_parts(multipart_upload& upload, scope& sending) {
 }
 
 static task<> send_parts(multipart_upload& upload, part_source& parts, unsigned concurrency) {
-  auto surroundings = co_await this_context();
+  auto execution = co_await this_context();
   semaphore slots(concurrency);
-  scope content(surroundings);
-  scope sending(surroundings);
-  scope watch(surroundings);
+  scope content(execution);
+  scope sending(execution);
+  scope watch(execution);
   watch.start(stop_late_parts(upload, sending));
   content.start(start_parts(upload, parts, sending, slots, content));
   try {

@@ -23,10 +23,10 @@ task<std::optional<std::string>> read_settings(std::string path);
 // the item that runs it could wait for memory that those hold who wait for its result.
 template <class T>
 task<T> without_budget(task<T> work) {
-  auto surroundings = co_await this_context();
-  surroundings.memory = nullptr;
-  surroundings.claim = nullptr;
-  co_return co_await with_context(surroundings, std::move(work));
+  auto execution = co_await this_context();
+  execution.memory = nullptr;
+  execution.claim = nullptr;
+  co_return co_await with_context(execution, std::move(work));
 }
 
 // The host of one of Amazon's services, "s3" or "sts", in a region.

@@ -7,10 +7,9 @@ namespace lade {
 // How long a destructor that finds no work to run waits before it looks again.
 static constexpr std::chrono::microseconds between_looks{50};
 
-scope::scope(const context& surroundings) : surroundings_(surroundings) {
-  surroundings_.stop = stop_.get_token();
-  if (surroundings.stop.stop_possible())
-    on_parent_stop_.emplace(surroundings.stop, pass_on_stop{*this});
+scope::scope(const context& execution) : context_(execution) {
+  context_.stop = stop_.get_token();
+  if (execution.stop.stop_possible()) on_parent_stop_.emplace(execution.stop, pass_on_stop{*this});
 }
 
 scope::~scope() {

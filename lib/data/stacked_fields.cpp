@@ -104,10 +104,10 @@ void write_field(const sample& from, const std::string& name, const tensor& slot
 }
 
 tensor stack_field(std::span<const sample> samples, const std::string& name,
-                   const context& surroundings) {
+                   const context& execution) {
   auto spec = *stacked_spec(stackable_field(samples.front(), name));
   spec.shape = spec.shape.prepend(static_cast<std::int64_t>(samples.size()));
-  tensor stacked(spec, allocate_now(surroundings, spec.bytes()));
+  tensor stacked(spec, allocate_now(execution, spec.bytes()));
   for (std::size_t i = 0; i < samples.size(); ++i)
     write_field(samples[i], name, stacked[static_cast<std::int64_t>(i)]);
   return stacked;

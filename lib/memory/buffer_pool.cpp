@@ -230,7 +230,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
 
 bool buffer_pool::reservation::await_suspend(
     std::coroutine_handle<task<>::promise_type> coroutine) {
-  if (auto* surroundings = coroutine.promise().context) claim_ = surroundings->claim;
+  if (auto* execution = coroutine.promise().context) claim_ = execution->claim;
   return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
     // Whoever comes to wait for this item from now on sees that it waits, or is seen here.
     pool_.some_wait = true;
@@ -331,14 +331,14 @@ void buffer_pool::reconsider() const noexcept {
   if (state_->some_wait.load(std::memory_order_relaxed)) state_->let_urgent_through();
 }
 
-static void count_for_stage(const context& surroundings, std::size_t bytes) noexcept {
-  if (surroundings.stage) surroundings.stage->allocated.fetch_add(bytes, std::memory_order_relaxed);
+static void count_for_stage(const context& execution, std::size_t bytes) noexcept {
+  if (execution.stage) execution.stage->allocated.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-std::optional<buffer> try_allocate(const context& surroundings, std::size_t bytes) {
-  if (!surroundings.memory || !surroundings.claim) return allocate_now(surroundings, bytes);
-  auto got = surroundings.memory->try_allocate_for(surroundings.claim, bytes);
-  if (got) count_for_stage(surroundings, bytes);
+std::optional<buffer> try_allocate(const context& execution, std::size_t bytes) {
+  if (!execution.memory || !execution.claim) return allocate_now(execution, bytes);
+  auto got = execution.memory->try_allocate_for(execution.claim, bytes);
+  if (got) count_for_stage(execution, bytes);
   return got;
 }
 
@@ -360,10 +360,10 @@ task<buffer> allocate(std::size_t bytes, memory_resource& from) {
   co_return co_await with_context(inner, allocate(bytes));
 }
 
-buffer allocate_now(const context& surroundings, std::size_t bytes) {
-  count_for_stage(surroundings, bytes);
-  if (surroundings.stage) surroundings.stage->note_at_once(bytes);
-  return surroundings.memory ? surroundings.memory->allocate_now(bytes) : buffer(bytes);
+buffer allocate_now(const context& execution, std::size_t bytes) {
+  count_for_stage(execution, bytes);
+  if (execution.stage) execution.stage->record_at_once(bytes);
+  return execution.memory ? execution.memory->allocate_now(bytes) : buffer(bytes);
 }
 
 memory_charge::memory_charge(std::size_t bytes) {
@@ -398,17 +398,17 @@ buffer allocate_now(std::size_t bytes) {
   return call ? call->allocate(bytes) : buffer(bytes);
 }
 
-std::chrono::nanoseconds detail::waited_for_memory(const context& surroundings,
+std::chrono::nanoseconds detail::waited_for_memory(const context& execution,
                                                    clock::time_point now) {
-  return surroundings.claim ? surroundings.claim->waited.until(now) : std::chrono::nanoseconds();
+  return execution.claim ? execution.claim->waited.until(now) : std::chrono::nanoseconds();
 }
 
-bool waits_for_memory(const context& surroundings) noexcept {
-  return surroundings.claim && surroundings.claim->waited.is_waiting();
+bool waits_for_memory(const context& execution) noexcept {
+  return execution.claim && execution.claim->waited.is_waiting();
 }
 
-bool never_waits_for_memory(const context& surroundings) noexcept {
-  return !surroundings.claim || surroundings.claim->is_urgent();
+bool never_waits_for_memory(const context& execution) noexcept {
+  return !execution.claim || execution.claim->is_urgent();
 }
 
 plain_call::plain_call(const context& here, memory_charge reserved) {
@@ -459,19 +459,19 @@ bool detail::call_memory::try_reserve(std::size_t bytes) noexcept {
 }
 
 void detail::call_memory::end_item(std::size_t others_need) noexcept {
-  note_taken();
+  record_taken();
   if (reserved_.bytes_ <= others_need) return;
   const memory_charge unused(reserved_.pool_, reserved_.bytes_ - others_need);
   reserved_.bytes_ = others_need;
 }
 
 // Whose it was cannot be told: one item may have taken all of it.
-void detail::call_memory::note_taken() noexcept {
-  if (taken_ > 0) stage_.note_at_once(std::exchange(taken_, 0));
+void detail::call_memory::record_taken() noexcept {
+  if (taken_ > 0) stage_.record_at_once(std::exchange(taken_, 0));
 }
 
 void detail::call_memory::leave() noexcept {
-  note_taken();
+  record_taken();
   reserved_ = {};
 }
 

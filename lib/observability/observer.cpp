@@ -65,11 +65,11 @@ void run_watch::look_for_stall() {
   if (auto now = run_->sink.out.load(); now != delivered_) {
     delivered_ = now;
     waited_before_ = waited;
-    told_ = false;
+    reported_ = false;
   }
   auto stalled = waited - waited_before_;
-  if (told_ || stalled < run_->options().stall.after) return;
-  told_ = true;
+  if (reported_ || stalled < run_->options().stall.after) return;
+  reported_ = true;
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled).count();
   tell(fmt::format("lade: the consumer has waited for an item for {} s.\n{}", seconds,
                    run_->overview()));
@@ -97,10 +97,10 @@ void run_watch::tell(const std::string& text) const {
 // the observer's own.
 static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run, executor& home,
                             task<> observing) {
-  auto surroundings = run->surroundings(std::move(over));
-  surroundings.home = &home;
+  auto execution = run->make_context(std::move(over));
+  execution.home = &home;
   co_await continue_on(home);
-  co_await with_context(surroundings, std::move(observing));
+  co_await with_context(execution, std::move(observing));
 }
 
 static void begin_observing(const std::shared_ptr<run_state>& run, executor& home,

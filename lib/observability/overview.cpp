@@ -18,7 +18,7 @@ static std::string doing_of(const item_overview& item, clock::time_point at) {
     case waits_for_worker: return "waits for a worker";
     case works: return "has been worked on for " + seconds_since(item.since, at);
     case pauses: return "has paused before another call for " + seconds_since(item.since, at);
-    case gives_part: return "has a part that waits for earlier ones, or for the next stage";
+    case yields_part: return "has a part that waits for earlier ones, or for the next stage";
     case done: return "is done and waits for earlier ones, or for the next stage";
   }
   return {};

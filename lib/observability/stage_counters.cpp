@@ -67,7 +67,7 @@ call_time::caller::~caller() {
 }
 
 void call_time::caller::begin(clock::time_point now) noexcept {
-  bump(part_->sum, -nanoseconds_of(now));
+  increment(part_->sum, -nanoseconds_of(now));
 }
 
 void call_time::caller::end(clock::time_point now) noexcept {
@@ -77,8 +77,8 @@ void call_time::caller::end(clock::time_point now) noexcept {
 }
 
 void call_time::caller::add(nanoseconds estimate) noexcept {
-  bump(part_->returned, estimate.count());
-  bump(part_->sum, estimate.count());
+  increment(part_->returned, estimate.count());
+  increment(part_->sum, estimate.count());
 }
 
 // A call that ends meanwhile counts as returned before it counts as ended: the larger of both.
@@ -154,11 +154,11 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   stage_statistics now;
   now.name = name();
   now.workers = workers;
-  now.own_threads = staff.own_threads;
-  now.shared_threads = staff.shared_threads;
-  now.on_reactor = staff.on_reactor;
-  now.slots = staff.slots;
-  now.gathers = staff.gathers;
+  now.own_threads = resources.own_threads;
+  now.shared_threads = resources.shared_threads;
+  now.on_reactor = resources.on_reactor;
+  now.slots = resources.slots;
+  now.gathers = resources.gathers;
   now.inputs = inputs;
   now.substituted = substituted;
   now.retried = retried;

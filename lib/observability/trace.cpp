@@ -38,7 +38,7 @@ void trace::finish() {
   if (!file_->file.is_open()) return;
   put("\n]\n");
   file_->file.close();
-  note_failure();
+  record_failure();
   if (failure_ != 0) raise(failure_, "write " + path_);
 }
 
@@ -107,10 +107,10 @@ void trace::write(const std::string& event) {
 void trace::put(std::string_view text) {
   if (failure_ != 0) return;
   file_->file << text;
-  note_failure();
+  record_failure();
 }
 
-void trace::note_failure() noexcept {
+void trace::record_failure() noexcept {
   if (!file_->file && failure_ == 0) failure_ = errno != 0 ? errno : EIO;
 }
 

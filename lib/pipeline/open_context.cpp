@@ -62,18 +62,18 @@ open_context open_context::in(std::shared_ptr<const path_place> opened) const {
 
 void open_context::refuse_state(const std::string& why) const {
   progress().refuse(why);
-  plan::note_indivisible(*at);
+  plan::record_indivisible(*at);
 }
 
 stage_counters& open_context::add_stage(std::string name, std::size_t inputs) const {
   auto& counters = run->stages().add(std::move(name), at->key(), inputs);
-  if (!at->groups.empty()) run->stages().note_groups(counters, at->groups);
+  if (!at->groups.empty()) run->stages().record_groups(counters, at->groups);
   return counters;
 }
 
 void open_context::depends_on_epoch(std::string_view chooser,
                                     std::optional<std::uint64_t> of_run) const {
-  if (!pass->kept) run->note_epoch_dependent(at->node, chooser, of_run);
+  if (!pass->kept) run->record_epoch_dependent(at->node, chooser, of_run);
 }
 
 void open_context::depends_on_epoch(const std::vector<order_step>& steps) const {

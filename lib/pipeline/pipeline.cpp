@@ -119,12 +119,12 @@ generator node_base::make_all(generator items, counted_ptr<const node_base> of, 
   std::vector<moved_with_lineage> all;
   while (true) {
     auto next = items.next();
-    next.take_apart();
+    next.set_apart();
     auto* item = co_await next;
     if (!item) break;
     all.push_back({of->move(item), items.origin()});
   }
-  run.run->profiling()->note_begin(run.run->statistics());
+  run.run->profiling()->record_begin(run.run->statistics());
   for (auto& each : all) {
     run.throw_if_stopped("profile");
     address_with_lineage yielded{each.origin, each.what.item};

@@ -154,10 +154,10 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
 
 void plan::refuse(const planned_node& place, const std::string& why) {
   progress_.refuse(why);
-  note_indivisible(place);
+  record_indivisible(place);
 }
 
-void plan::note_indivisible(const planned_node& place) noexcept {
+void plan::record_indivisible(const planned_node& place) noexcept {
   if (place.rules.cache) place.rules.cache->indivisible = true;
 }
 

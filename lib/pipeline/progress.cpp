@@ -316,12 +316,12 @@ void choice_log::note(std::uint64_t number, const lineage& origin) {
     progress_.choosers_[stage_].on_their_way.emplace(origin.latest(), number);
 }
 
-void choice_log::note_items(std::uint64_t count) {
+void choice_log::record_items(std::uint64_t count) {
   std::lock_guard lock(progress_.mutex_);
   if (progress_.refusal_.empty()) progress_.choosers_[stage_].made.items = count;
 }
 
-void progress::note_choices(const lineage& delivered) {
+void progress::record_choices(const lineage& delivered) {
   for (auto& each : choosers_)
     for (auto& range : delivered.ranges()) {
       auto first = each.on_their_way.lower_bound(range.first);
@@ -334,14 +334,14 @@ void progress::note_choices(const lineage& delivered) {
 void progress::note(const lineage& origin) {
   std::lock_guard lock(mutex_);
   try {
-    note_locked(origin);
+    record_locked(origin);
   } catch (const std::bad_alloc&) {
     refuse_locked("there was no memory to note an item");
     raise(ENOMEM, "note an item that has been taken");
   }
 }
 
-void progress::note_locked(const lineage& origin) {
+void progress::record_locked(const lineage& origin) {
   if (steps_ > 0) {
     ++steps_taken_.taken;
     if (origin.empty()) {
@@ -352,15 +352,15 @@ void progress::note_locked(const lineage& origin) {
   if (origin.empty()) refuse_locked("items come from no position of the source");
   if (!refusal_.empty()) return;
   if (!in_parts_ || origin.part() == 0) {
-    if (std::exchange(parts_, 0) > 0) note_whole(std::exchange(open_, {}));
-    return note_whole(origin);
+    if (std::exchange(parts_, 0) > 0) record_whole(std::exchange(open_, {}));
+    return record_whole(origin);
   }
   if (!part_lineage::is_ordered(origin))
     return refuse_locked("parts of parts are too many to be numbered");
   // Where the last parts of the item before were dropped, this one's carry its positions too.
   if (parts_ == 0 || !same_item(origin, open_)) {
     auto before = std::exchange(open_, without(origin, open_));
-    if (parts_ > 0) note_whole(before);
+    if (parts_ > 0) record_whole(before);
   }
   open_size_ = part_lineage::whole_size(origin);
   parts_ = origin.part();
@@ -377,16 +377,16 @@ static lineage::range up_to_end_of_shard(const lineage::range& range, const line
   return {before->last + 1, range.last};
 }
 
-void progress::note_whole(const lineage& origin) {
-  note_choices(origin);
+void progress::record_whole(const lineage& origin) {
+  record_choices(origin);
   const lineage::range* before = nullptr;
   for (auto& range : origin.ranges()) {
-    note_range(range, before);
+    record_range(range, before);
     before = &range;
   }
 }
 
-void progress::note_range(const lineage::range& range, const lineage::range* before) {
+void progress::record_range(const lineage::range& range, const lineage::range* before) {
   auto behind = sources_.upper_bound(range.first);
   if (behind == sources_.begin()) return delivered_.add(range);  // of a cache's source
   auto& source = std::prev(behind)->second;

@@ -49,7 +49,7 @@ run_state::~run_state() = default;
 
 void run_state::lacks_memory_to_take() { raise(ENOMEM, "take an item of a run"); }
 
-context run_state::surroundings(std::stop_token stop) noexcept {
+context run_state::make_context(std::stop_token stop) noexcept {
   context result;
   result.runtime = &runtime_;
   result.home = &runtime_.pool();
@@ -69,7 +69,7 @@ void run_state::begin() {
 }
 
 void run_state::count_delivered() noexcept {
-  bump(sink.out);
+  increment(sink.out);
   if (first_item_.load(std::memory_order_relaxed) == clock::time_point())
     first_item_.store(clock::now(), std::memory_order_relaxed);
 }
@@ -80,8 +80,8 @@ void run_state::end() noexcept {
   over.request_stop();
 }
 
-void run_state::note_epoch_dependent(const void* step, std::string_view name,
-                                     std::optional<std::uint64_t> seed) {
+void run_state::record_epoch_dependent(const void* step, std::string_view name,
+                                       std::optional<std::uint64_t> seed) {
   std::lock_guard lock(mutex_);
   if (std::ranges::find(epoch_dependent_, step, &epoch_chooser::step) == epoch_dependent_.end())
     epoch_dependent_.push_back({step, std::string(name), seed});
@@ -106,9 +106,9 @@ void run_state::warn(const std::string& text) const {
     std::fputs(("lade: " + text + "\n").c_str(), stderr);
 }
 
-// The surroundings are part of the stage.
-static task<> run_beside(std::shared_ptr<const void>, const context& surroundings, task<> work) {
-  co_await with_context(surroundings, std::move(work));
+// `execution` is part of the stage.
+static task<> run_beside(std::shared_ptr<const void>, const context& execution, task<> work) {
+  co_await with_context(execution, std::move(work));
 }
 
 void run_state::use(executor& home) {
@@ -122,9 +122,9 @@ void run_state::children_ended() noexcept {
   used_.clear();
 }
 
-void run_state::start(std::shared_ptr<const void> stage, const context& surroundings, task<> work) {
-  use(*surroundings.home);
-  children_.start(run_beside(std::move(stage), surroundings, std::move(work)));
+void run_state::start(std::shared_ptr<const void> stage, const context& execution, task<> work) {
+  use(*execution.home);
+  children_.start(run_beside(std::move(stage), execution, std::move(work)));
 }
 
 std::string run_state::overview() const {

@@ -42,13 +42,13 @@ stage_counters& stage_registry::add(std::string name, const stage_key& stage, st
   return added;
 }
 
-void stage_registry::note_workers(stage_counters& stage, const stage_workers& staff) {
+void stage_registry::record_workers(stage_counters& stage, const stage_workers& resources) {
   std::lock_guard lock(in_->mutex);
-  stage.staff = staff;
-  stage.workers = staff.workers;
+  stage.resources = resources;
+  stage.workers = resources.workers;
 }
 
-void stage_registry::note_groups(stage_counters& stage, std::string groups) {
+void stage_registry::record_groups(stage_counters& stage, std::string groups) {
   std::lock_guard lock(in_->mutex);
   stage.groups = std::move(groups);
 }

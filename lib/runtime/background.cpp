@@ -32,14 +32,14 @@ namespace detail {
 // A failure asks the children of a run to stop before its consumer has seen it: hence a stop of the
 // work's own.
 static task<> work_until(std::stop_token over, run_state& run, std::string name, task<> work) {
-  auto surroundings = run.surroundings(over);
+  auto execution = run.make_context(over);
   auto& home = run.runtime().reactor();
-  surroundings.home = &home;
+  execution.home = &home;
   bool has_begun = false;
   try {
     co_await continue_on(home);
     has_begun = true;
-    co_await with_context(surroundings, std::move(work));
+    co_await with_context(execution, std::move(work));
   } catch (...) {
     bool is_stopped = is_stop(std::current_exception());
     if (is_stopped && over.stop_requested()) co_return;

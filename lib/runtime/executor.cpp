@@ -10,8 +10,8 @@ namespace detail {
 constinit thread_local executor* this_executor = nullptr;
 constinit thread_local activity* this_activity = nullptr;
 
-executor* cpu_pool_of(const context* surroundings) noexcept {
-  return surroundings && surroundings->runtime ? &surroundings->runtime->pool() : nullptr;
+executor* cpu_pool_of(const context* execution) noexcept {
+  return execution && execution->runtime ? &execution->runtime->pool() : nullptr;
 }
 
 }  // namespace detail

@@ -181,7 +181,7 @@ void reactor::measure_load() noexcept {
   bool busy = (cpu - measured_cpu_) * 10 > (now - measured_at_) * 8;
   measured_at_ = now;
   measured_cpu_ = cpu;
-  if (busy) note_busy();
+  if (busy) record_busy();
 }
 
 // From inside of a step, which ends meanwhile.

@@ -128,12 +128,12 @@ detail::reactor& runtime::reactor() noexcept {
   return reactor(count > 1 ? next_reactor_.fetch_add(1, std::memory_order_relaxed) : 0);
 }
 
-detail::reactor& detail::reactor_to_wait_for(const context& surroundings) {
+detail::reactor& detail::reactor_to_wait_for(const context& execution) {
   constexpr auto doing = "wait for a reactor";
-  if (!surroundings.runtime) throw error(errc::no_runtime, doing);
+  if (!execution.runtime) throw error(errc::no_runtime, doing);
   if (on_reactor_thread())
     throw error(errc::wrong_thread, doing, "the thread of a reactor must not block");
-  return surroundings.runtime->reactor();
+  return execution.runtime->reactor();
 }
 
 std::string runtime::describe() const {

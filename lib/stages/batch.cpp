@@ -230,11 +230,12 @@ pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
         return assign_slots(in.open(run), layout,
                             memory ? memory : share_of(run.at->wanted_memory()));
       });
-  return make_pipeline<sample_batch>(facts(slots.last()), [slots,
-                                                           self = *this](const open_context& run) {
-    auto written = open_concurrent<assigned>(slots, run, self.name_, self.staff(run), self.writer_);
-    return collect_slots(std::move(written), self.options_, run.rules().keeps_batches_whole);
-  });
+  return make_pipeline<sample_batch>(
+      facts(slots.last()), [slots, self = *this](const open_context& run) {
+        auto written =
+            open_concurrent<assigned>(slots, run, self.name_, self.options_for(run), self.writer_);
+        return collect_slots(std::move(written), self.options_, run.rules().keeps_batches_whole);
+      });
 }
 
 node_facts slot_batching::facts(node_ptr in) const {
@@ -247,7 +248,7 @@ node_facts slot_batching::facts(node_ptr in) const {
   return std::move(facts).with("concurrency", options_.concurrency);
 }
 
-concurrent_options slot_batching::staff(const open_context& run) const {
+concurrent_options slot_batching::options_for(const open_context& run) const {
   auto threads = (options_.pool ? *options_.pool : run.run->runtime().pool()).size();
   auto& tune = run.run->options().tune;
   auto workers = std::min(calls_at_a_time(options_.concurrency, tune, threads), threads);

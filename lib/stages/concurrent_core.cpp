@@ -1,4 +1,4 @@
-#include "items_in_hand.hpp"
+#include "items_in_flight.hpp"
 
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/runtime/activity.hpp>
@@ -43,32 +43,32 @@ concurrent_core::concurrent_core(const open_context& run, stage_counters& counte
     worker_memory_ = run_->runtime().memory().over(*options.memory);
     for (auto& each : worker_contexts_) each.memory = &*worker_memory_;
   }
-  run_->stages().note_workers(counters, assign_executors());
+  run_->stages().record_workers(counters, assign_executors());
   if (options_.shares_cpus)
     run_->tuned().list(run.at->key(), {counters.name(), options_.workers, options_.buffer});
   if (options_.tuned_by) tune(run.at->key(), *options_.tuned_by);
 }
 
 stage_workers concurrent_core::assign_executors() {
-  stage_workers staff{
+  stage_workers resources{
       .workers = options_.workers, .on_reactor = options_.on_reactor, .slots = options_.slots};
   executor* home = options_.pool;
   if (options_.pool) {
-    staff.own_threads = options_.pool->size();
+    resources.own_threads = options_.pool->size();
   } else if (auto* share = run_->automatic_share(); share && options_.shares_cpus) {
-    staff.shared_threads = options_.workers;
+    resources.shared_threads = options_.workers;
     home = share;
   }
   for (std::size_t i = 0; i < options_.workers; ++i) {
     if (home) worker_contexts_[i].home = home;
     if (options_.on_reactor) worker_contexts_[i].home = &run_->runtime().reactor(i);
   }
-  return staff;
+  return resources;
 }
 
 void concurrent_core::start_workers(generator upstream) {
-  for (auto& surroundings : worker_contexts_)
-    run_->start(shared_from_this(), surroundings, work_on(*this, surroundings));
+  for (auto& execution : worker_contexts_)
+    run_->start(shared_from_this(), execution, work_on(*this, execution));
   start(std::move(upstream));
 }
 
@@ -103,14 +103,14 @@ class called_task : private completion {
   const context* context_ = nullptr;
 };
 
-task<> concurrent_core::work_on(concurrent_core& self, const context& surroundings) {
-  auto* home = surroundings.home;
-  call_log log(self, surroundings);
-  call_memory memory(*surroundings.memory, self.counters(), surroundings.stop);
+task<> concurrent_core::work_on(concurrent_core& self, const context& execution) {
+  auto* home = execution.home;
+  call_log log(self, execution);
+  call_memory memory(*execution.memory, self.counters(), execution.stop);
   co_await continue_on(*home);
   std::exception_ptr failure;
   auto calls = self.begin_worker(failure);
-  items_in_hand in_hand(self, calls.get(), log, memory, surroundings);
+  items_in_flight in_hand(self, calls.get(), log, memory, execution);
   std::size_t done = slot_ring::none;
   while (true) {
     std::size_t taken = slot_ring::none;
@@ -119,16 +119,16 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
     else
       taken = co_await self.ring_.take_filled(done);
     if (taken == slot_ring::none) break;
-    if (log.had_its_turn()) co_await give_way(*home);
+    if (log.had_its_turn()) co_await yield_thread(*home);
     if (self.run_->failures().is_behind()) co_await self.run_->failures().room();
     auto& slot = self.slots_[taken];
     slot.record->failure = failure;
-    surroundings.claim->set_item(taken);
+    execution.claim->set_item(taken);
     if (calls && calls->tells_memory && memory.reserved() == 0) {
       auto reserved = co_await reserve(needed_for(*calls, taken));
       memory.reserve(std::move(reserved));
     }
-    if (!calls || surroundings.stop.stop_requested()) {  // which has ended the waits
+    if (!calls || execution.stop.stop_requested()) {  // which has ended the waits
       self.drop_item(taken);
       done = in_hand.finished(taken);
     } else if (calls->items_at_a_time > 1 && slot.attempts == 0) {
@@ -144,13 +144,13 @@ task<> concurrent_core::work_on(concurrent_core& self, const context& surroundin
           co_await called_task(*calls);
           calls->finish(taken);
         }
-        self.require_in_time(slot, surroundings);
+        self.require_in_time(slot, execution);
       } catch (...) {
         thrown = std::current_exception();
       }
       done = in_hand.end_call(thrown);
     }
-    if (auto* moved = self.update_home(surroundings); moved != home) {
+    if (auto* moved = self.update_home(execution); moved != home) {
       home = moved;
       co_await continue_on(*home);
     }
@@ -167,7 +167,7 @@ std::unique_ptr<slot_calls> concurrent_core::begin_worker(std::exception_ptr& fa
   }
 }
 
-task<std::size_t> concurrent_core::next_attempt(items_in_hand& in_hand, call_log& log) const {
+task<std::size_t> concurrent_core::next_attempt(items_in_flight& in_hand, call_log& log) const {
   auto next = in_hand.due_first();
   co_await pause_before(slots_[next], log);
   if (!in_hand.may_try(next)) {
@@ -206,11 +206,11 @@ void concurrent_core::trace_levels() const {
       counters().name(), {{"waiting", now.waiting}, {"working", now.working}, {"done", now.done}});
 }
 
-void concurrent_core::require_in_time(const slot_state& item, const context& surroundings) const {
+void concurrent_core::require_in_time(const slot_state& item, const context& execution) const {
   if (!options_.limits.any()) return;
   auto allowed = options_.limits.left(item.started - item.begun);
   auto now = clock::now();
-  auto waited = waited_for_memory(surroundings, now) - item.waited;
+  auto waited = waited_for_memory(execution, now) - item.waited;
   if (now - item.started - waited > allowed) throw error(errc::timed_out, call_of_function);
 }
 
@@ -245,9 +245,9 @@ std::optional<clock::duration> concurrent_core::failed(std::size_t slot, std::st
   return std::nullopt;
 }
 
-concurrent_core::call_log::call_log(concurrent_core& stage, const context& surroundings)
+concurrent_core::call_log::call_log(concurrent_core& stage, const context& execution)
     : stage_(stage),
-      surroundings_(surroundings),
+      context_(execution),
       trace_(stage.run_->options().trace),
       busy_(stage.counters().busy),
       pause_(stage.counters().paused),
@@ -277,7 +277,7 @@ void concurrent_core::call_log::begin_item(slot_state& item, stage_track& track,
 
 void concurrent_core::call_log::leave_out_waits(slot_state& item, clock::time_point now) const {
   if (!stage_.options_.limits.any()) return;
-  auto waited = waited_for_memory(surroundings_, now);
+  auto waited = waited_for_memory(context_, now);
   item.begun += waited - item.waited;
   item.waited = waited;
 }
@@ -291,7 +291,7 @@ void concurrent_core::call_log::note(slot_state& item, std::string name, stage_t
   if (!trace_) return;
   trace_->add_span(track.number(), name.empty() ? counters.name() : name, item.started, now,
                    item.record->origin);
-  stage_.note_levels();
+  stage_.record_levels();
 }
 
 generator open_behind(const node_base& before, const open_context& run,

@@ -15,7 +15,7 @@ link_base::link_base(std::shared_ptr<run_state> run, const link_options& options
     : run_(std::move(run)),
       ring_(options.ring, run_->runtime().memory(), std::move(wanted)),
       stop_(options.stops_inputs ? std::stop_source() : std::stop_source(std::nostopstate)),
-      context_(run_->surroundings(options.stops_inputs ? stop_.get_token() : consumer)),
+      context_(run_->make_context(options.stops_inputs ? stop_.get_token() : consumer)),
       options_(options),
       trace_(run_->options().trace),
       path_(std::move(path)),
@@ -73,7 +73,7 @@ task<> link_base::fill_from(generator& input) {
     }
     fill(taken, next, input.origin());
     filled = free.release();
-    if (options_.ring.workers == 0) note_levels();
+    if (options_.ring.workers == 0) record_levels();
   }
 }
 
@@ -82,10 +82,10 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
   auto& record = records_[slot];
   record.origin = origin;
   record.failure = nullptr;
-  record.mark = underway(path_.get());
+  record.mark = in_flight_mark(path_.get());
   record.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
   if (options_.is_reported && run_->watches_stalls()) record.name = name_of_item(item);
-  if (options_.carries_results) path_->split->note_made(path_->path);
+  if (options_.carries_results) path_->split->record_made(path_->path);
   put(slot, item, origin);
   if (options_.is_output) estimate_memory();
 }
@@ -97,7 +97,7 @@ void link_base::estimate_memory() noexcept {
 
 void link_base::count_in() noexcept {
   if (options_.ring.feeders == 1)
-    bump(counters_->in);
+    increment(counters_->in);
   else
     counters_->in.fetch_add(1, std::memory_order_relaxed);
 }
@@ -107,7 +107,7 @@ void link_base::deliver_rest(taken_slot& free, const lineage& rest) {
   auto& record = records_[free.number()];
   record.origin = rest;
   record.failure = nullptr;
-  record.mark = underway(path_.get());
+  record.mark = in_flight_mark(path_.get());
   ring_.fill(free.release());
 }
 
@@ -166,11 +166,11 @@ generator link_base::deliver(owner<link_base> self) {
 }
 
 void link_base::begin_wait() {
-  if (options_.carries_results) path_->split->note_awaited(path_->path);
+  if (options_.carries_results) path_->split->record_awaited(path_->path);
 }
 
 void link_base::end_wait() {
-  if (options_.carries_results) path_->split->note_taken(path_->path);
+  if (options_.carries_results) path_->split->record_taken(path_->path);
 }
 
 bool link_base::is_at_standstill() const {

@@ -41,7 +41,7 @@ node_facts map_settings::facts(node_ptr in, std::string kind, bool tasks, bool d
                    .completing(options_.order)
                    .failing(options_.substitute.has_value() ? on_error::fail : options_.on_error);
   if (drops) facts = std::move(facts).yielding(cardinality::at_most_one);
-  if (!tasks && is_in_place({})) return facts;
+  if (!tasks && is_inline({})) return facts;
   const auto computes = options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool;
   facts = std::move(facts).on(tasks ? stage_executor::reactor : computes);
   if (options_.concurrency == automatic)
@@ -57,7 +57,7 @@ node_facts map_settings::facts(node_ptr in, std::string kind, bool tasks, bool d
   return std::move(facts).with_flag("completion", options_.order == item_order::completion);
 }
 
-bool map_settings::is_in_place(const run_options& run) const noexcept {
+bool map_settings::is_inline(const run_options& run) const noexcept {
   auto attempts = options_.retry.attempts ? options_.retry.attempts : run.retry.attempts;
   return options_.concurrency == 1 && attempts <= 1 && !limits().any() && !options_.pool &&
          !options_.buffer;
@@ -66,38 +66,38 @@ bool map_settings::is_in_place(const run_options& run) const noexcept {
 concurrent_options map_settings::waiting(const run_state& run) const {
   if (options_.concurrency == automatic) return tuned(std::max(run.options().tune.most, 1u));
   auto concurrency = options_.concurrency ? options_.concurrency : 16;
-  return told({.slots = concurrency + options_.buffer.value_or(concurrency),
-               .workers = concurrency,
-               .on_reactor = true});
+  return with_policy({.slots = concurrency + options_.buffer.value_or(concurrency),
+                      .workers = concurrency,
+                      .on_reactor = true});
 }
 
 concurrent_options map_settings::tuned(unsigned most) const {
   auto first = std::min(most, 16u);
   auto slots = most + std::max(options_.buffer.value_or(0), 2 * most);
-  return told({.slots = slots,
-               .workers = most,
-               .on_reactor = true,
-               .tuned_by = tuner({first, options_.buffer.value_or(first)}, most, slots)});
+  return with_policy({.slots = slots,
+                      .workers = most,
+                      .on_reactor = true,
+                      .tuned_by = tuner({first, options_.buffer.value_or(first)}, most, slots)});
 }
 
 concurrent_options map_settings::computing(run_state& run) const {
   auto threads = (options_.pool ? *options_.pool : run.runtime().pool()).size();
   auto calls = calls_at_a_time(options_.concurrency, run.options().tune, threads);
   auto buffer = options_.buffer.value_or(calls);
-  return told({.slots = calls + buffer,
-               .workers = std::min(calls, threads),
-               .pool = options_.pool,
-               .shares_cpus = options_.concurrency == automatic,
-               .buffer = buffer});
+  return with_policy({.slots = calls + buffer,
+                      .workers = std::min(calls, threads),
+                      .pool = options_.pool,
+                      .shares_cpus = options_.concurrency == automatic,
+                      .buffer = buffer});
 }
 
-concurrent_options map_settings::told(concurrent_options staff) const {
-  staff.order = options_.order;
-  staff.policy = policy();
-  staff.substitute = options_.substitute;
-  staff.limits = limits();
-  staff.memory = options_.memory;
-  return staff;
+concurrent_options map_settings::with_policy(concurrent_options result) const {
+  result.order = options_.order;
+  result.policy = policy();
+  result.substitute = options_.substitute;
+  result.limits = limits();
+  result.memory = options_.memory;
+  return result;
 }
 
 buffer_pool map_settings::memory_of(lade::runtime& where, memory_resource* otherwise) const {

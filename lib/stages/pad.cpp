@@ -44,8 +44,8 @@ static void require_all_alike(std::span<const sequence_view> sequences) {
   for (auto& each : sequences) require_alike(sequences.front(), each);
 }
 
-static tensor allocate_tensor(const tensor_spec& spec, const context& surroundings) {
-  return {spec, allocate_now(surroundings, spec.bytes())};
+static tensor allocate_tensor(const tensor_spec& spec, const context& execution) {
+  return {spec, allocate_now(execution, spec.bytes())};
 }
 
 static std::size_t step_bytes(const sequence_view& sequence) {
@@ -151,14 +151,14 @@ static std::int64_t padded_length(std::span<const sequence_view> sequences,
 }
 
 padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_options& options,
-                           const context& surroundings) {
+                           const context& execution) {
   require_all_alike(sequences);
   auto& first = sequences.front();
   require_value(first.type, options.value);
   auto count = static_cast<std::int64_t>(sequences.size());
   auto row = first.step.prepend(padded_length(sequences, options));
-  auto data = allocate_tensor({first.type, row.prepend(count)}, surroundings);
-  auto lengths = allocate_tensor({element_type::i64, {count}}, surroundings);
+  auto data = allocate_tensor({first.type, row.prepend(count)}, execution);
+  auto lengths = allocate_tensor({element_type::i64, {count}}, execution);
   auto row_bytes = tensor_spec{first.type, row}.bytes();
   auto* next = data.bytes();
   auto* length = lengths.data<std::int64_t>();
@@ -173,7 +173,7 @@ padded_batch pad_sequences(std::span<const sequence_view> sequences, const pad_o
 }
 
 static void pad_field(std::span<const sample> samples, const std::string& name,
-                      const pad_options& options, const context& surroundings,
+                      const pad_options& options, const context& execution,
                       std::vector<named_tensor>& out) {
   std::vector<sequence_view> sequences;
   for (auto& each : samples) {
@@ -183,31 +183,31 @@ static void pad_field(std::span<const sample> samples, const std::string& name,
                   "it is a number, and a tensor in other samples");
     sequences.push_back(view_of(value.tensor()));
   }
-  auto padded = pad_sequences(sequences, options, surroundings);
+  auto padded = pad_sequences(sequences, options, execution);
   out.emplace_back(name, padded.data());
   out.emplace_back(name + ".lengths", padded.lengths());
 }
 
 sample_batch pad_samples(std::vector<sample> samples, std::span<const std::string> fields,
-                         const pad_options& options, const context& surroundings) {
+                         const pad_options& options, const context& execution) {
   if (samples.empty()) throw error(errc::invalid_data, "pad samples", "none");
   std::vector<named_tensor> tensors;
   for (auto& name : fields) {
     auto& first = stackable_field(samples.front(), name);
     if (first.type() == field::kind::tensor && first.tensor().rank() > 0)
-      pad_field(samples, name, options, surroundings, tensors);
+      pad_field(samples, name, options, execution, tensors);
     else
-      tensors.emplace_back(name, stack_field(samples, name, surroundings));
+      tensors.emplace_back(name, stack_field(samples, name, execution));
   }
   for (auto& each : samples) each = without_contents(std::move(each), fields);
   return {std::move(tensors), std::move(samples)};
 }
 
-packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& surroundings) {
+packed_batch pack_sequences(std::span<const sequence_view> sequences, const context& execution) {
   require_all_alike(sequences);
   auto& first = sequences.front();
   auto count = static_cast<std::int64_t>(sequences.size());
-  auto offsets = allocate_tensor({element_type::i64, {count + 1}}, surroundings);
+  auto offsets = allocate_tensor({element_type::i64, {count + 1}}, execution);
   auto* offset = offsets.data<std::int64_t>();
   *offset = 0;
   for (auto& each : sequences) {
@@ -215,7 +215,7 @@ packed_batch pack_sequences(std::span<const sequence_view> sequences, const cont
       throw error(errc::limit_exceeded, "pack", "too great a length");
     ++offset;
   }
-  auto data = allocate_tensor({first.type, first.step.prepend(*offset)}, surroundings);
+  auto data = allocate_tensor({first.type, first.step.prepend(*offset)}, execution);
   auto* next = data.bytes();
   for (auto& each : sequences) {
     copy_steps(each, next);
@@ -277,7 +277,7 @@ void row_packer::complete(std::size_t number) {
 std::size_t row_packer::row_for(std::int64_t length) {
   auto roomy = std::ranges::find_if(open_, [&](auto& each) { return room(each) >= length; });
   if (roomy != open_.end()) return static_cast<std::size_t>(roomy - open_.begin());
-  auto memory = allocate_tensor(*row_spec_, surroundings_);
+  auto memory = allocate_tensor(*row_spec_, context_);
   if (open_.size() == options_.open_rows) {
     auto fullest = std::ranges::min_element(open_, {}, [&](auto& each) { return room(each); });
     complete(static_cast<std::size_t>(fullest - open_.begin()));
@@ -292,7 +292,7 @@ std::int64_t row_packer::room(const open_row& at) const noexcept {
 
 row_packer::row row_packer::close(std::size_t number) {
   auto count = static_cast<std::int64_t>(open_[number].offsets.size());
-  auto offsets = allocate_tensor({element_type::i64, {count}}, surroundings_);
+  auto offsets = allocate_tensor({element_type::i64, {count}}, context_);
   auto closed = std::move(open_[number]);
   open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(number));
   auto unused = closed.data.slice(closed.offsets.back(), closed.data.shape()[0]);

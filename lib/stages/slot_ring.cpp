@@ -35,7 +35,7 @@ bool slot_ring::settle_feeder(free_awaiter& feeder, waiter*& woken) noexcept {
   if (filled != none) woken = pass_filled(filled);
   if (input_over_) return true;
   if (!may_begin()) {
-    note_missing(room() > 0 ? missing::memory : missing::slot);
+    record_missing(room() > 0 ? missing::memory : missing::slot);
     return false;
   }
   feeder.slot_ = begin_item();
@@ -185,7 +185,7 @@ std::size_t slot_ring::wake_feeder_at() const noexcept {
   return std::max<std::size_t>(1, some);
 }
 
-void slot_ring::note_filled(std::size_t slot) noexcept {
+void slot_ring::record_filled(std::size_t slot) noexcept {
   places_[slot] = place::filled;
   ++in_flight_;
   if (!numbers_.empty()) numbers_[slot] = ++last_number_;
@@ -193,7 +193,7 @@ void slot_ring::note_filled(std::size_t slot) noexcept {
     ready_.push(slot);
   else
     begun_.splice(begun_.end(), others_, where_[slot]);
-  if (consumer_waits_) note_wanted();
+  if (consumer_waits_) record_wanted();
 }
 
 // Which item the consumer waits for: whose slot it is in, or the one that a feeder will bring.
@@ -203,7 +203,7 @@ std::size_t slot_ring::awaited() const noexcept {
 }
 
 waiter* slot_ring::pass_filled(std::size_t slot) noexcept {
-  note_filled(slot);
+  record_filled(slot);
   if (options_.workers == 0) return finish(slot);
   filled_.push(slot);
   return claim_worker();
@@ -287,7 +287,7 @@ waiter* slot_ring::claim_consumer(std::size_t slot) noexcept {
 
 void slot_ring::begin_consumer_wait() noexcept {
   if (!std::exchange(consumer_waits_, true)) counters_->starving.begin(clock::now());
-  note_wanted();
+  record_wanted();
 }
 
 void slot_ring::end_consumer_wait() noexcept {
@@ -300,8 +300,8 @@ void slot_ring::end_consumer_wait() noexcept {
 bool slot_ring::may_begin() const noexcept {
   if (room() == 0) return false;
   if (!options_.waits_for_memory) return true;
-  bool nothing_in_hand = free_.size() == places_.size();
-  if (consumer_waits_ && nothing_in_hand) return true;
+  bool nothing_in_flight = free_.size() == places_.size();
+  if (consumer_waits_ && nothing_in_flight) return true;
   return !memory_.would_wait(counters_->most_at_once.load(std::memory_order_relaxed),
                              unfinished_ + 1);
 }
@@ -313,7 +313,7 @@ std::size_t slot_ring::begin_item() noexcept {
   return slot;
 }
 
-void slot_ring::note_missing(missing now) noexcept {
+void slot_ring::record_missing(missing now) noexcept {
   auto before = std::exchange(missing_, now);
   if (before == now || !options_.measures_feeder) return;
   auto time = clock::now();
@@ -326,12 +326,12 @@ void slot_ring::note_missing(missing now) noexcept {
 waiter* slot_ring::claim_feeder() noexcept {
   if (feeders_.empty()) return nullptr;
   if (!may_begin()) {
-    if (room() > 0) note_missing(missing::memory);
+    if (room() > 0) record_missing(missing::memory);
     return nullptr;
   }
   auto* feeder = feeders_.settle_first();
   static_cast<free_awaiter*>(feeder)->slot_ = begin_item();
-  if (feeders_.empty()) note_missing(missing::nothing);
+  if (feeders_.empty()) record_missing(missing::nothing);
   return feeder;
 }
 
@@ -346,7 +346,7 @@ void slot_ring::claim_feeders(wait_list& woken) noexcept {
 // There will be no more free slots: they get `none`.
 void slot_ring::settle_feeders(wait_list& woken) noexcept {
   woken.append(feeders_.settle_all());
-  note_missing(missing::nothing);
+  record_missing(missing::nothing);
 }
 
 }  // namespace lade::detail

@@ -10,8 +10,8 @@ const path_place* watched_place(const path_place* inner) noexcept {
   return inner;
 }
 
-void underway::enter() const noexcept { where_->split->enter(where_->path, is_); }
-void underway::leave() const noexcept { where_->split->leave(where_->path, is_); }
+void in_flight_mark::enter() const noexcept { where_->split->enter(where_->path, is_); }
+void in_flight_mark::leave() const noexcept { where_->split->leave(where_->path, is_); }
 
 split_base::~split_base() {
   if (where_ && mark_) where_->split->leave(where_->path, *mark_);
@@ -24,7 +24,7 @@ void split_base::watch(const open_context& run, std::stop_source paths) {
   demand_ = std::make_shared<demand>(run.wanted);
   memory_ = &run.run->runtime().memory();
   paths_ = std::move(paths);
-  mark_ = underway::what::item;
+  mark_ = in_flight_mark::kind::item;
   if (where_) where_->split->enter(where_->path, *mark_);
 }
 
@@ -33,7 +33,7 @@ std::optional<split_base::standstill> split_base::stuck() const {
   return stuck_;
 }
 
-void split_base::note_asking(bool asks) {
+void split_base::record_asking(bool asks) {
   {
     std::lock_guard lock(mutex_);
     asking_ = asks;
@@ -41,7 +41,7 @@ void split_base::note_asking(bool asks) {
   look();
 }
 
-void split_base::note_made(std::size_t path) {
+void split_base::record_made(std::size_t path) {
   {
     std::lock_guard lock(mutex_);
     ++branches_[path].results;
@@ -49,7 +49,7 @@ void split_base::note_made(std::size_t path) {
   look();
 }
 
-void split_base::note_awaited(std::size_t path) {
+void split_base::record_awaited(std::size_t path) {
   {
     std::lock_guard lock(mutex_);
     awaited_ = path;
@@ -57,7 +57,7 @@ void split_base::note_awaited(std::size_t path) {
   look();
 }
 
-void split_base::note_taken(std::size_t path) {
+void split_base::record_taken(std::size_t path) {
   wait_list woken;
   {
     std::lock_guard lock(mutex_);
@@ -70,12 +70,12 @@ void split_base::note_taken(std::size_t path) {
   woken.resume_all();
 }
 
-void split_base::enter(std::size_t path, underway::what is) noexcept {
+void split_base::enter(std::size_t path, in_flight_mark::kind is) noexcept {
   std::lock_guard lock(mutex_);
   ++branches_[path].count(is);
 }
 
-void split_base::leave(std::size_t path, underway::what is) noexcept {
+void split_base::leave(std::size_t path, in_flight_mark::kind is) noexcept {
   {
     std::lock_guard lock(mutex_);
     --branches_[path].count(is);
@@ -83,8 +83,8 @@ void split_base::leave(std::size_t path, underway::what is) noexcept {
   look();
 }
 
-void split_base::replace(std::size_t path, std::optional<underway::what> old,
-                         std::optional<underway::what> by) {
+void split_base::replace(std::size_t path, std::optional<in_flight_mark::kind> old,
+                         std::optional<in_flight_mark::kind> by) {
   std::lock_guard lock(mutex_);
   if (by) ++branches_[path].count(*by);
   if (old) --branches_[path].count(*old);
@@ -153,7 +153,7 @@ void split_base::look() {
   bool stop = false;
   bool needs = false;
   bool turned = false;
-  std::optional<underway::what> now;
+  std::optional<in_flight_mark::kind> now;
   {
     std::lock_guard lock(mutex_);
     needs = needs_another();
@@ -164,9 +164,9 @@ void split_base::look() {
     stop = in_vain && held_up && !stuck_;
     if (stop) stuck_ = {*awaited_, static_cast<std::size_t>(full - branches_.begin())};
     if (!needs || !asking_)
-      now = underway::what::item;
+      now = in_flight_mark::kind::item;
     else if (!in_vain)
-      now = underway::what::child;
+      now = in_flight_mark::kind::child;
     turned = mark_ != now;
     if (turned && where_) where_->split->replace(where_->path, mark_, now);
     mark_ = now;
@@ -210,7 +210,7 @@ bool split_base::is_full(const branch& path) const {
 }
 
 // A consumer that waited in the path has got an item.
-void split_base::note_given(std::size_t path) noexcept {
+void split_base::record_given(std::size_t path) noexcept {
   if (demand_ && (!awaited_ || awaited_ == path || *awaited_ == batches))
     demand_->await(demand::none);
 }

@@ -11,10 +11,10 @@ namespace lade {
 namespace detail {
 
 static sample_batch stack_samples(std::vector<sample> samples, std::span<const std::string> fields,
-                                  const context& surroundings) {
+                                  const context& execution) {
   if (samples.empty()) throw error(errc::invalid_data, "stack samples", "none");
   std::vector<named_tensor> tensors;
-  for (auto& name : fields) tensors.emplace_back(name, stack_field(samples, name, surroundings));
+  for (auto& name : fields) tensors.emplace_back(name, stack_field(samples, name, execution));
   for (auto& each : samples) each = without_contents(std::move(each), fields);
   return {std::move(tensors), std::move(samples)};
 }
@@ -36,8 +36,8 @@ pipeline<sample_batch> stack_stage::attach(const pipeline<std::vector<sample>>& 
       [in, self = *this](const detail::open_context& run) {
         return detail::open_collating<sample_batch>(
             in, run, self.name_, self.options_,
-            [fields = self.fields_](std::vector<sample>&& samples, const context& surroundings) {
-              return detail::stack_samples(std::move(samples), fields, surroundings);
+            [fields = self.fields_](std::vector<sample>&& samples, const context& execution) {
+              return detail::stack_samples(std::move(samples), fields, execution);
             });
       });
 }

@@ -167,16 +167,16 @@ void channel_threads(std::size_t items) { between_threads(produce, items); }
 
 void channel_batches(std::size_t items) { between_threads(produce_batches, items / batch * batch); }
 
-task<> bump(std::atomic<std::size_t>& done) {
+task<> increment(std::atomic<std::size_t>& done) {
   done.fetch_add(1, std::memory_order_relaxed);
   co_return;
 }
 
 task<> spawn_all(lade::thread_pool& pool, std::size_t items, std::atomic<std::size_t>& done) {
-  lade::context surroundings;
-  surroundings.home = &pool;
-  lade::scope children(surroundings);
-  for (std::size_t i = 0; i < items; ++i) children.start(bump(done));
+  lade::context execution;
+  execution.home = &pool;
+  lade::scope children(execution);
+  for (std::size_t i = 0; i < items; ++i) children.start(increment(done));
   co_await children.join();
 }
 

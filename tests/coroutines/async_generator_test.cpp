@@ -214,8 +214,8 @@ TEST(AsyncGenerator, AnItemMayRaceWithTheWaitForIt) {
 
 static async_generator<bool> yield_stop_requests() {
   while (true) {
-    auto surroundings = co_await this_context();
-    co_yield surroundings.stop.stop_requested();
+    auto execution = co_await this_context();
+    co_yield execution.stop.stop_requested();
   }
 }
 

@@ -86,9 +86,9 @@ TEST(Event, WhoWasStoppedBeforeDoesNotWait) {
 }
 
 // Begins a wait on a thread of its own.
-static task<> begin_on(thread_pool& pool, context surroundings, task<> wait) {
+static task<> begin_on(thread_pool& pool, context execution, task<> wait) {
   co_await continue_on(pool);
-  co_await with_context(surroundings, std::move(wait));
+  co_await with_context(execution, std::move(wait));
 }
 
 TEST(Event, AStopMayRaceWithTheWaitAndTheSet) {

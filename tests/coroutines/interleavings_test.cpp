@@ -33,8 +33,8 @@
 namespace lade {
 
 // No coroutine of these tests is in a path of a pipeline.
-void detail::underway::enter() const noexcept {}
-void detail::underway::leave() const noexcept {}
+void detail::in_flight_mark::enter() const noexcept {}
+void detail::in_flight_mark::leave() const noexcept {}
 const detail::path_place* detail::watched_place(const path_place* inner) noexcept { return inner; }
 
 // No ring of these tests waits for memory.
@@ -59,8 +59,8 @@ using testing_support::counted;
 class started : private detail::completion {
  public:
   explicit started(task<> work) : detail::completion{end}, work_(std::move(work)) {
-    surroundings_.stop = stop_.get_token();
-    root_.context = &surroundings_;
+    context_.stop = stop_.get_token();
+    root_.context = &context_;
   }
   started(const started&) = delete;
 
@@ -86,7 +86,7 @@ class started : private detail::completion {
   static void end(completion& self) noexcept { static_cast<started&>(self).ended_ = true; }
 
   std::stop_source stop_;
-  context surroundings_;
+  context context_;
   detail::promise_base root_;
   task<> work_;
   bool ended_ = false;

@@ -241,10 +241,10 @@ TEST(Scope, MayBeDestroyedOnTheOnlyThreadOfItsPool) {
 
 static task<> leave_on(detail::executor& where, std::atomic<int>& ended,
                        detail::executor* children_at) {
-  context surroundings = co_await this_context();
-  surroundings.home = &where;
+  context execution = co_await this_context();
+  execution.home = &where;
   co_await continue_on(where);
-  co_await with_context(surroundings, leave_by_exception(ended, children_at));
+  co_await with_context(execution, leave_by_exception(ended, children_at));
 }
 
 TEST(Scope, MayBeDestroyedOnTheReactor) {
@@ -271,8 +271,8 @@ TEST(Scope, MayBeDestroyedOnAnotherExecutorThanItsChildrens) {
   EXPECT_EQ(ended, 1);
 }
 
-static task<> note_thread(std::mutex& mutex, std::set<std::thread::id>& threads,
-                          std::atomic<int>& arrived) {
+static task<> record_thread(std::mutex& mutex, std::set<std::thread::id>& threads,
+                            std::atomic<int>& arrived) {
   {
     std::lock_guard lock(mutex);
     threads.insert(std::this_thread::get_id());
@@ -285,7 +285,7 @@ static task<> note_thread(std::mutex& mutex, std::set<std::thread::id>& threads,
 static task<> run_in_parallel(std::mutex& mutex, std::set<std::thread::id>& threads) {
   std::atomic<int> arrived = 0;
   scope children(co_await this_context());
-  for (int i = 0; i < 2; ++i) children.start(note_thread(mutex, threads, arrived));
+  for (int i = 0; i < 2; ++i) children.start(record_thread(mutex, threads, arrived));
   co_await children.join();
 }
 

@@ -90,11 +90,11 @@ TEST_P(Sleep, AStopMayRaceWithItsEnd) {
   testing_support::race(
       rounds,
       [&](int i) {
-        context surroundings{.runtime = &runtime,
-                             .home = &runtime.pool(),
-                             .stop = sources[static_cast<std::size_t>(i)].get_token()};
+        context execution{.runtime = &runtime,
+                          .home = &runtime.pool(),
+                          .stop = sources[static_cast<std::size_t>(i)].get_token()};
         auto sleeping = sleep_and_count(std::chrono::microseconds(i % 100), ended);
-        children.start(testing_support::in(surroundings, std::move(sleeping)));
+        children.start(testing_support::in(execution, std::move(sleeping)));
       },
       [&](int i) {
         test::pause(i % 50);
@@ -111,9 +111,9 @@ TEST_P(Sleep, AStopMayRaceWithTheEndOfAnOperation) {
   for (int i = 0; i < rounds; ++i) {
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     std::stop_source source;
-    context surroundings{.runtime = &runtime, .home = &runtime.pool(), .stop = source.get_token()};
-    scope children(surroundings);
-    children.start(testing_support::in(surroundings, await_readable(fd, ended)));
+    context execution{.runtime = &runtime, .home = &runtime.pool(), .stop = source.get_token()};
+    scope children(execution);
+    children.start(testing_support::in(execution, await_readable(fd, ended)));
     test::pause(i % 50);
     std::jthread stopper([&source] { source.request_stop(); });
     EXPECT_EQ(eventfd_write(fd, 1), 0);
@@ -224,13 +224,13 @@ TEST_P(WithTimeout, TheAlarmIsNotBusyWhileMemoryIsWaitedFor) {
   runtime runtime(options(1));
   counting_executor home(runtime.pool());
   detail::memory_claim claim(std::make_shared<detail::demand>());
-  context surroundings{.runtime = &runtime, .home = &home, .claim = &claim};
+  context execution{.runtime = &runtime, .home = &home, .claim = &claim};
   std::stop_source late;
   bool rang = false;
-  scope children(surroundings);
+  scope children(execution);
   auto begun = steady_clock::now();
   claim.waited.begin(begun);
-  children.start(detail::stop_after(1ns, surroundings, late, rang));
+  children.start(detail::stop_after(1ns, execution, late, rang));
   sync_wait(runtime, sleep(20ms));
   EXPECT_FALSE(late.stop_requested());
   claim.waited.end(steady_clock::now());
@@ -244,14 +244,14 @@ TEST(WithTimeoutOutside, OfARuntimeIsRefused) {
   EXPECT_EQ(code_of([] { sync_wait(with_timeout(1ms, sleep(1ms))); }), errc::no_runtime);
 }
 
-static task<> note_beginning(bool& begun) {
+static task<> record_beginning(bool& begun) {
   begun = true;
   co_return;
 }
 
 TEST(WithTimeoutOutside, OfARuntimeBeginsNoWork) {
   bool begun = false;
-  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, note_beginning(begun))); }),
+  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, record_beginning(begun))); }),
             errc::no_runtime);
   EXPECT_FALSE(begun);
 }

@@ -70,18 +70,18 @@ static task<context> surroundings_here() { co_return co_await this_context(); }
 TEST(SyncWait, GivesTheTaskTheRuntime) {
   runtime runtime({.threads = 1});
   std::stop_source source;
-  auto surroundings = sync_wait(runtime, surroundings_here(), source.get_token());
-  EXPECT_EQ(surroundings.runtime, &runtime);
-  EXPECT_EQ(surroundings.home, &runtime.pool());
-  EXPECT_EQ(surroundings.stop, source.get_token());
+  auto execution = sync_wait(runtime, surroundings_here(), source.get_token());
+  EXPECT_EQ(execution.runtime, &runtime);
+  EXPECT_EQ(execution.home, &runtime.pool());
+  EXPECT_EQ(execution.stop, source.get_token());
   EXPECT_NE(sync_wait(runtime, where_it_runs()), std::this_thread::get_id());
 }
 
 TEST(SyncWait, GivesATaskOutsideOfARuntimeNothing) {
-  auto surroundings = sync_wait(surroundings_here());
-  EXPECT_EQ(surroundings.runtime, nullptr);
-  EXPECT_EQ(surroundings.home, nullptr);
-  EXPECT_FALSE(surroundings.stop.stop_possible());
+  auto execution = sync_wait(surroundings_here());
+  EXPECT_EQ(execution.runtime, nullptr);
+  EXPECT_EQ(execution.home, nullptr);
+  EXPECT_FALSE(execution.stop.stop_possible());
 }
 
 TEST(SyncWait, SeveralThreadsMayWaitAtATime) {

@@ -39,18 +39,18 @@ static task<const context*> through_when_all() {
   co_return a == b ? a : nullptr;
 }
 
-static task<bool> all_see(const context& surroundings) {
+static task<bool> all_see(const context& execution) {
   const context* seen[] = {co_await here(), co_await one_deeper(), co_await through_generator(),
                            co_await through_when_all()};
   for (auto* each : seen)
-    if (each != &surroundings) co_return false;
+    if (each != &execution) co_return false;
   co_return true;
 }
 
 static task<bool> pass_down() {
-  context surroundings;
-  auto work = all_see(surroundings);
-  co_return co_await with_context(surroundings, std::move(work));
+  context execution;
+  auto work = all_see(execution);
+  co_return co_await with_context(execution, std::move(work));
 }
 
 TEST(ThisContext, PassesFromAwaiterToAwaited) { EXPECT_TRUE(sync_wait(pass_down())); }

@@ -63,8 +63,8 @@ TEST(WithStop, AStopThatCameBeforeEndsTheWorkAtItsFirstWait) {
 }
 
 static task<bool> is_stopped() {
-  auto surroundings = co_await this_context();
-  co_return surroundings.stop.stop_requested();
+  auto execution = co_await this_context();
+  co_return execution.stop.stop_requested();
 }
 
 static task<std::pair<bool, bool>> inside_and_behind(std::stop_source stop) {

@@ -120,10 +120,10 @@ class Faults : public testing::Test {
 
   static task<std::string> read_here(std::string path, io::read_options options,
                                      buffer_pool& memory) {
-    context surroundings = co_await this_context();
-    surroundings.home = &surroundings.runtime->reactor();
-    surroundings.memory = &memory;
-    auto content = co_await with_context(surroundings, io::read_file(std::move(path), options));
+    context execution = co_await this_context();
+    execution.home = &execution.runtime->reactor();
+    execution.memory = &memory;
+    auto content = co_await with_context(execution, io::read_file(std::move(path), options));
     co_return std::string(content.text());
   }
 
@@ -426,8 +426,8 @@ static task<> open_files_and_read(std::string path, int files, std::size_t& byte
     bytes += co_await from.read_at(std::as_writable_bytes(std::span(into)), 0);
 }
 
-static task<> run_under(const context& surroundings, task<> work) {
-  co_await with_context(surroundings, std::move(work));
+static task<> run_under(const context& execution, task<> work) {
+  co_await with_context(execution, std::move(work));
 }
 
 static task<> open_together(std::string path, int tasks, int files, std::size_t& bytes) {

@@ -402,9 +402,9 @@ static task<> read_many(std::vector<sample>& samples, std::size_t times) {
 }
 
 static task<> read_in_parallel(std::vector<sample>& samples, buffer_pool& memory) {
-  context surroundings = co_await this_context();
-  surroundings.memory = &memory;
-  scope children(surroundings);
+  context execution = co_await this_context();
+  execution.memory = &memory;
+  scope children(execution);
   for (int i = 0; i < 64; ++i) children.start(read_many(samples, 50));
   co_await children.join();
 }

@@ -243,11 +243,11 @@ TEST(BufferPool, AStopMayRaceTheReturnOfMemory) {
 }
 
 TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
-  context surroundings;
-  EXPECT_EQ(allocate_now(surroundings, 100).size(), 100u);
+  context execution;
+  EXPECT_EQ(allocate_now(execution, 100).size(), 100u);
   buffer_pool pool;
-  surroundings.memory = &pool;
-  auto got = allocate_now(surroundings, 100);
+  execution.memory = &pool;
+  auto got = allocate_now(execution, 100);
   EXPECT_EQ(pool.stats().used_bytes, 128u);
 }
 

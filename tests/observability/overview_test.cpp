@@ -27,7 +27,7 @@ TEST(StageOverview, SaysWhatEachItemWaitsFor) {
   stage_overview stage{.slots = 8, .free = 4, .idle_workers = 1};
   stage.feeder = stage_overview::feeding::waits_for_memory;
   stage.wanted = true;
-  stage.items = {slow, again, item(9, done), item(10, waits_for_worker), item(11, gives_part)};
+  stage.items = {slow, again, item(9, done), item(10, waits_for_worker), item(11, yields_part)};
   EXPECT_EQ(to_string("decode", stage, now),
             "decode: 4 of 8 slots free, 1 workers idle, its feeder waits for memory, the next "
             "stage waits for it\n"

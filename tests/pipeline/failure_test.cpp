@@ -332,7 +332,7 @@ TEST(ErrorBudget, OfARunIsARateOfWhatAllSourcesHaveGiven) {
 
 TEST(ErrorBudget, OfARunCountsThePartsOfItems) {
   runtime runtime({.threads = 1});
-  auto take_apart = [](int archive) {
+  auto set_apart = [](int archive) {
     std::vector<int> parts(25);
     std::iota(parts.begin(), parts.end(), 25 * archive);
     return parts;
@@ -341,7 +341,7 @@ TEST(ErrorBudget, OfARunCountsThePartsOfItems) {
     if (i % 10 == 0) throw std::runtime_error("tenth");
     return i;
   };
-  auto parts = from(numbers{4}) | flat_map(take_apart) |
+  auto parts = from(numbers{4}) | flat_map(set_apart) |
                map(refuse_tenth, {.concurrency = 1, .name = "part"});
   run_options options{.on_error = on_error::skip};
   options.error_budget = {.rate = 0.2, .probation = 10};

@@ -489,10 +489,10 @@ static task<int> sum_of(runtime& where, pipeline<int> what, int most) {
 }
 
 static task<int> sum_on_reactor(runtime& where, pipeline<int> what, int most) {
-  auto surroundings = co_await this_context();
-  surroundings.home = &where.reactor();
+  auto execution = co_await this_context();
+  execution.home = &where.reactor();
   co_await continue_on(where.reactor());
-  co_return co_await with_context(surroundings, sum_of(where, std::move(what), most));
+  co_return co_await with_context(execution, sum_of(where, std::move(what), most));
 }
 
 TEST(Run, IsConsumedByACoroutineOnThePool) {

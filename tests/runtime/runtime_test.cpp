@@ -97,7 +97,7 @@ TEST_P(Runtime, ThereIsAnotherReactorWhenOneIsBusy) {
   auto most = std::min(available_cpus(), 16u);
   EXPECT_EQ(&runtime.reactor(0), &runtime.reactor(1));
   for (unsigned i = 0; i < 20; ++i)
-    testing_support::run_on_reactor(runtime, [&] { runtime.reactor().note_busy(); });
+    testing_support::run_on_reactor(runtime, [&] { runtime.reactor().record_busy(); });
   for (unsigned i = 1; i < most; ++i) EXPECT_NE(&runtime.reactor(0), &runtime.reactor(i));
   EXPECT_EQ(&runtime.reactor(0), &runtime.reactor(most));
 }
@@ -106,7 +106,7 @@ TEST_P(Runtime, AsManyReactorsAsWereAskedForStay) {
   auto one = options(1);
   one.reactors = 1;
   runtime runtime(one);
-  testing_support::run_on_reactor(runtime, [&] { runtime.reactor().note_busy(); });
+  testing_support::run_on_reactor(runtime, [&] { runtime.reactor().record_busy(); });
   EXPECT_EQ(&runtime.reactor(0), &runtime.reactor(1));
 }
 
@@ -115,7 +115,7 @@ static task<std::uint64_t> busy_reader(std::uint64_t number) {
   auto& own = here.runtime->reactor();
   EXPECT_EQ(here.home, &own);
   EXPECT_EQ(detail::this_executor, &own);
-  own.note_busy();
+  own.record_busy();
   co_await sleep(std::chrono::nanoseconds(number % 3));
   co_return number;
 }

@@ -271,7 +271,7 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
 TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
   parties all(8);
   all.start(parties::feed(all.slots, all.fed, 1));
-  all.counters.note_at_once(all.memory.stats().limit_bytes / 2);
+  all.counters.record_at_once(all.memory.stats().limit_bytes / 2);
   all.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, ElementsAre(0, 1));
   all.slots.close();

@@ -112,22 +112,22 @@ struct foreign_coroutine {
   };
 };
 
-// Awaits `work` in other surroundings.
+// Awaits `work` in other execution.
 template <class T>
-task<T> in(context surroundings, task<T> work) {
-  co_return co_await with_context(surroundings, std::move(work));
+task<T> in(context execution, task<T> work) {
+  co_return co_await with_context(execution, std::move(work));
 }
 
 inline context stopped_by(const std::stop_source& source) {
-  context surroundings;
-  surroundings.stop = source.get_token();
-  return surroundings;
+  context execution;
+  execution.stop = source.get_token();
+  return execution;
 }
 
 inline context at(detail::executor& home) {
-  context surroundings;
-  surroundings.home = &home;
-  return surroundings;
+  context execution;
+  execution.home = &home;
+  return execution;
 }
 
 // The code of the error that `function` throws; none if it throws nothing.

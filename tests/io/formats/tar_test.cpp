@@ -201,10 +201,10 @@ TEST(Tar, AMemberLargerThanTheLimitIsRefusedByName) {
 }
 
 static task<std::vector<tar_member>> read_with(buffer_pool& memory, std::string bytes) {
-  auto surroundings = co_await this_context();
-  surroundings.memory = &memory;
+  auto execution = co_await this_context();
+  execution.memory = &memory;
   auto members = all_of(tar_members(chunks_of(std::move(bytes), 1000), "a.tar"));
-  co_return co_await with_context(surroundings, std::move(members));
+  co_return co_await with_context(execution, std::move(members));
 }
 
 TEST(Tar, AHeaderThatClaimsMuchAllocatesLittle) {

@@ -575,9 +575,9 @@ TEST(CredentialCache, OneFailureIsThatOfAllWhoWait) {
 
 static task<std::string> take_beside_one_that_stops(credential_cache& cache, key_service& service,
                                                     event& answered) {
-  auto surroundings = co_await this_context();
-  scope stopped(surroundings);
-  scope waiting(surroundings);
+  auto execution = co_await this_context();
+  scope stopped(execution);
+  scope waiting(execution);
   std::vector<std::string> taken;
   std::mutex mutex;
   stopped.start(take(cache, taken, mutex));
@@ -608,9 +608,9 @@ static task<std::string> take_without_memory(credential_cache& cache) {
   buffer_pool pool(1 << 20);
   auto all = pool.try_allocate(1 << 20);
   EXPECT_TRUE(all);
-  auto surroundings = co_await this_context();
-  surroundings.memory = &pool;
-  auto keys = co_await with_context(surroundings, cache.current());
+  auto execution = co_await this_context();
+  execution.memory = &pool;
+  auto keys = co_await with_context(execution, cache.current());
   co_return keys.access_key();
 }
 

@@ -37,10 +37,10 @@ void write_field(const sample& from, const std::string& name, const tensor& slot
 // Copies elements of host memory in the order of their indices, whatever the strides.
 void copy_elements(const tensor& from, std::byte* to);
 
-// One tensor of a field of all samples, at least one, in memory of the surroundings. Throws as
+// One tensor of a field of all samples, at least one, in memory of the context. Throws as
 // write_field does.
 tensor stack_field(std::span<const sample> samples, const std::string& name,
-                   const context& surroundings);
+                   const context& execution);
 
 // What of a sample stays when it has become a part of tensors: no bytes, none of these fields.
 sample without_contents(sample from, std::span<const std::string> stacked);

@@ -38,7 +38,7 @@ class run_watch final : private watched {
   watchdog& dog_;
   std::uint64_t delivered_ = 0;
   clock::duration waited_before_{};   // when the last item was delivered
-  bool told_ = false;                 // of the wait for this item
+  bool reported_ = false;             // of the wait for this item
   std::vector<std::uint64_t> named_;  // numbers of stages
 };
 

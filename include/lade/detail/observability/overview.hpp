@@ -15,7 +15,7 @@ namespace lade::detail {
 
 // An item between the feeder and the next stage, or in the call of a stage in place.
 struct item_overview {
-  enum class doing : std::uint8_t { waits_for_worker, works, pauses, gives_part, done };
+  enum class doing : std::uint8_t { waits_for_worker, works, pauses, yields_part, done };
 
   std::string name;  // may be empty
   lineage origin;

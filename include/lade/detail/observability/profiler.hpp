@@ -55,7 +55,7 @@ class profiler {
   std::size_t& opened() noexcept { return opened_; }
 
   // What the run had done when all that a stage takes had been made.
-  void note_begin(run_statistics now) {
+  void record_begin(run_statistics now) {
     std::lock_guard lock(mutex_);
     before_ = std::move(now);
   }

@@ -35,13 +35,13 @@ struct held_item {
 
 // The same between coroutines of a stage: its path is not at rest as long as it waits there.
 template <class T>
-class underway_item : public held_item<T> {
+class in_flight_item : public held_item<T> {
  public:
-  underway_item(T value, lineage positions, const path_place* place)
+  in_flight_item(T value, lineage positions, const path_place* place)
       : held_item<T>(std::move(value), std::move(positions)), mark_(place) {}
 
  private:
-  underway mark_;
+  in_flight_mark mark_;
 };
 
 // The key of an item; none if it has none or it cannot be told.
@@ -205,8 +205,8 @@ std::uint64_t content_bytes(const T& item) {
 // An item goes to the next stage. One thread at a time.
 template <class T>
 void count_out(stage_counters& counters, const T& item) {
-  bump(counters.out);
-  if (auto bytes = content_bytes(item)) bump(counters.bytes, bytes);
+  increment(counters.out);
+  if (auto bytes = content_bytes(item)) increment(counters.bytes, bytes);
 }
 
 // The last part of a type's name; `otherwise` for lambdas.

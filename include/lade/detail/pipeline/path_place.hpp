@@ -23,23 +23,23 @@ const path_place* watched_place(const path_place* inner) noexcept;
 // Held by a stage that works beside its generators for every item that it has taken and not yet
 // yielded, so that its path is not taken to be at rest; and for every child of a scope, which may
 // have one. Whoever holds it keeps the path_place alive.
-class underway {
+class in_flight_mark {
  public:
-  enum class what : std::uint8_t { item, child };
+  enum class kind : std::uint8_t { item, child };
 
-  underway() = default;
-  explicit underway(const path_place* where, what is = what::item) noexcept
+  in_flight_mark() = default;
+  explicit in_flight_mark(const path_place* where, kind is = kind::item) noexcept
       : where_(where ? watched_place(where) : nullptr), is_(is) {
     if (where_) enter();
   }
-  underway(underway&& other) noexcept
+  in_flight_mark(in_flight_mark&& other) noexcept
       : where_(std::exchange(other.where_, nullptr)), is_(other.is_) {}
-  underway& operator=(underway&& other) noexcept {
+  in_flight_mark& operator=(in_flight_mark&& other) noexcept {
     std::swap(where_, other.where_);
     std::swap(is_, other.is_);
     return *this;
   }
-  ~underway() {
+  ~in_flight_mark() {
     if (where_) leave();
   }
 
@@ -48,7 +48,7 @@ class underway {
   void leave() const noexcept;
 
   const path_place* where_ = nullptr;
-  what is_ = what::item;
+  kind is_ = kind::item;
 };
 
 }  // namespace lade::detail

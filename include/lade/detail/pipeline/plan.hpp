@@ -95,7 +95,7 @@ class plan {
   const planned_node& end() const noexcept { return places_.front(); }
 
   // Records, for a cache behind the place, that there is no exact state because of that node.
-  static void note_indivisible(const planned_node& place) noexcept;
+  static void record_indivisible(const planned_node& place) noexcept;
 
  private:
   planned_node& add_input(const node_base& node, planned_node& behind, const planned_rules& rules,

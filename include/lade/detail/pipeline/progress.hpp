@@ -82,7 +82,7 @@ class choice_log {
   void note(std::uint64_t number, const lineage& origin);
 
   // Records the number of items to choose from.
-  void note_items(std::uint64_t count);
+  void record_items(std::uint64_t count);
 
  private:
   progress& progress_;
@@ -194,16 +194,16 @@ class progress {
 
   const state::choices& choices_before(std::size_t stage) const;
   std::uint64_t most_choices() const noexcept;
-  void note_choices(const lineage& delivered);
+  void record_choices(const lineage& delivered);
   bool is_same_group(const lineage& origin) const noexcept;
   std::string why_not_again(const lineage& instead) const;
   const state::source* source_before(std::uint64_t begin) const noexcept;
   void require_same(const std::vector<std::string>& stages) const;
   void require_same(const dealing& source) const;
   void refuse_locked(const std::string& why);
-  void note_locked(const lineage& origin);
-  void note_whole(const lineage& origin);
-  void note_range(const lineage::range& range, const lineage::range* before);
+  void record_locked(const lineage& origin);
+  void record_whole(const lineage& origin);
+  void record_range(const lineage::range& range, const lineage::range* before);
   void forget();
   bool keeps_sources_before(std::uint64_t world) const noexcept;
   std::uint64_t first_of_own(const dealing& source) const noexcept;

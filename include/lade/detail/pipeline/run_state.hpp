@@ -65,7 +65,7 @@ class run_state {
   lade::runtime& runtime() noexcept { return runtime_; }
   const run_options& options() const noexcept { return options_; }
   std::uint64_t epoch() const noexcept { return options_.epoch.value_or(0); }
-  context surroundings(std::stop_token stop = {}) noexcept;
+  context make_context(std::stop_token stop = {}) noexcept;
 
   // The demand of the run's consumer.
   const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
@@ -101,8 +101,8 @@ class run_state {
   };
 
   // Records such a step when it is opened; returns all of them, each once.
-  void note_epoch_dependent(const void* step, std::string_view name,
-                            std::optional<std::uint64_t> seed);
+  void record_epoch_dependent(const void* step, std::string_view name,
+                              std::optional<std::uint64_t> seed);
   std::vector<epoch_chooser> epoch_dependent() const;
 
   // Whether to start `work`, which lives as long as the run. Returns true once for each.
@@ -117,10 +117,10 @@ class run_state {
 
   scope& children() noexcept { return children_; }
 
-  // Starts a coroutine that runs concurrently with the stage's generators. `surroundings`: its
+  // Starts a coroutine that runs concurrently with the stage's generators. `execution`: its
   // context, a part of the stage. The stage is kept alive until the coroutine has ended, and its
   // executor must live until all children have ended, since others may follow.
-  void start(std::shared_ptr<const void> stage, const context& surroundings, task<> work);
+  void start(std::shared_ptr<const void> stage, const context& execution, task<> work);
 
   // Releases the executors of the children. Must be called when all children have ended.
   void children_ended() noexcept;
@@ -206,10 +206,10 @@ class open_input {
 
 // Assigns the context of a coroutine to a stage: its time counts in the statistics of the stage,
 // and it has the priority of the stage on the pool.
-inline void work_for(stage_counters& stage, context& surroundings) noexcept {
-  surroundings.stage = &stage;
-  surroundings.stage_number = stage.number;
-  surroundings.distance = stage.distance;
+inline void work_for(stage_counters& stage, context& execution) noexcept {
+  execution.stage = &stage;
+  execution.stage_number = stage.number;
+  execution.distance = stage.distance;
 }
 
 }  // namespace lade::detail

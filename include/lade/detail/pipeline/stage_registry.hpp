@@ -26,8 +26,8 @@ class stage_registry {
   // The counters of a stage. A stage that is opened again keeps its counters. The reference is
   // valid as long as the registry.
   stage_counters& add(std::string name, const stage_key& stage, std::size_t inputs);
-  void note_workers(stage_counters& stage, const stage_workers& staff);
-  void note_groups(stage_counters& stage, std::string groups);
+  void record_workers(stage_counters& stage, const stage_workers& resources);
+  void record_groups(stage_counters& stage, std::string groups);
 
   // The name of a stage; empty if it has no name or is not a stage of this run.
   std::string name_of(const stage_key& stage) const;

@@ -15,11 +15,11 @@ unsigned distance_of(std::coroutine_handle<Promise> coroutine) noexcept {
   return base && base->context ? base->context->distance : 0;
 }
 
-// On a thread of the executor: `co_await give_way(executor)` lets work go first that is nearer to
-// the end of its pipeline.
-class give_way {
+// On a thread of the executor: `co_await yield_thread(executor)` lets work go first that is nearer
+// to the end of its pipeline.
+class yield_thread {
  public:
-  explicit give_way(executor& where) noexcept : where_(where) {}
+  explicit yield_thread(executor& where) noexcept : where_(where) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {

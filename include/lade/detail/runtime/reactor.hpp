@@ -166,7 +166,7 @@ class reactor : public executor {
   void report_busy(std::function<void()> busy) { busy_ = std::move(busy); }
 
   // Reports that. On the reactor's thread.
-  void note_busy() const noexcept {
+  void record_busy() const noexcept {
     if (busy_) busy_();
   }
 

@@ -165,10 +165,10 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const open_context&
                                      const counted_ptr<const stage_function<Calls>>& function) {
   auto& counters = run.add_stage(name);
   if (function->draws_random) run.depends_on_epoch(name, run.pass->seed);
-  auto staff = options.for_items(function->items_at_a_time).with(run.concurrency_of_trial());
-  staff.number = in.last()->facts().number() + 1;
+  auto adjusted = options.for_items(function->items_at_a_time).with(run.concurrency_of_trial());
+  adjusted.number = in.last()->facts().number() + 1;
   std::shared_ptr<concurrent_core> stage(
-      new concurrent_stage<In, Out, Calls>(run, counters, staff, function));
+      new concurrent_stage<In, Out, Calls>(run, counters, adjusted, function));
   return async_generator<Out>(open_behind(*in.last(), run, owner(std::move(stage))));
 }
 

@@ -165,7 +165,7 @@ class concurrent_core : public link_base {
   // The records of the calls of one worker, written by that worker.
   class call_log {
    public:
-    call_log(concurrent_core& stage, const context& surroundings);
+    call_log(concurrent_core& stage, const context& execution);
 
     // The worker begins and ends a call.
     void begin_call(clock::time_point now);
@@ -197,7 +197,7 @@ class concurrent_core : public link_base {
     void note(slot_state& item, std::string name, stage_track& track, clock::time_point now);
 
     concurrent_core& stage_;
-    const context& surroundings_;
+    const context& context_;
     lade::trace* trace_;
     call_time::caller busy_;
     call_time::caller pause_;
@@ -207,7 +207,7 @@ class concurrent_core : public link_base {
   };
 
   // The items of a worker that are in flight: called for, and not ended.
-  class items_in_hand;
+  class items_in_flight;
 
   concurrent_core(const open_context& run, stage_counters& counters,
                   const concurrent_options& options);
@@ -227,20 +227,20 @@ class concurrent_core : public link_base {
   void trace_levels() const final;
   stage_workers assign_executors();
 
-  static task<> work_on(concurrent_core& self, const context& surroundings);
+  static task<> work_on(concurrent_core& self, const context& execution);
   std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
   void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
 
   // Returns the slot of the item that the worker tries again next. Suspends until its pause is
   // over.
-  task<std::size_t> next_attempt(items_in_hand& in_hand, call_log& log) const;
+  task<std::size_t> next_attempt(items_in_flight& in_hand, call_log& log) const;
   static task<> pause_before(const slot_state& item, call_log& log);
 
   // For a worker between two items: its executor, which changes when the number of reactors grows.
   executor* update_home(const context& worker) noexcept;
 
   // Throws error(timed_out) if the call took too long. A late result is no result.
-  void require_in_time(const slot_state& item, const context& surroundings) const;
+  void require_in_time(const slot_state& item, const context& execution) const;
 
   // The time left for a call that begins now, if there is a limit.
   slot_calls::time_limit time_left(const slot_state& item) const noexcept;

@@ -75,7 +75,7 @@ class concurrent_flat_map final
       workers.shared_threads = concurrency;
       home_ = share;
     }
-    run.run->stages().note_workers(counters, workers);
+    run.run->stages().record_workers(counters, workers);
     run.run->stages().watch(*this);
   }
 
@@ -149,11 +149,11 @@ class concurrent_flat_map final
       permit may_split(self->room_);
       auto* item = co_await self->next_item(upstream);
       if (!item) co_return;
-      bump(self->counters_.in);
+      increment(self->counters_.in);
       auto to = of_all.link() ? of_all.link() : self->open_branch();
       if (of_all.link()) to->expect_input();
       to->start(parts(self, std::move(*item), upstream.origin(), std::move(may_split),
-                      underway(self->run_.path.get())));
+                      in_flight_mark(self->run_.path.get())));
       if (!of_all.link()) co_yield to;
     }
   }
@@ -190,7 +190,7 @@ class concurrent_flat_map final
 
   // Yields the parts of one item.
   static async_generator<Out> parts(std::shared_ptr<concurrent_flat_map> self, In item,
-                                    lineage origin, permit, underway) {
+                                    lineage origin, permit, in_flight_mark) {
     co_await continue_on(*self->home_);
     entry place(*self, item, origin);
     auto made =
@@ -279,7 +279,7 @@ class concurrent_flat_map final
   }
 
   void end_part(split_item& item, clock::time_point begun, bool awaited) {
-    item.doing = item_overview::doing::gives_part;
+    item.doing = item_overview::doing::yields_part;
     auto now = clock::now();
     item.busy.end(now);
     record_call(item, now - begun, awaited);

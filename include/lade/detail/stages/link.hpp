@@ -163,7 +163,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   struct slot_record {
     lineage origin;
     std::exception_ptr failure;  // ends the run when the item is delivered
-    underway mark;
+    in_flight_mark mark;
 
     // For reports.
     std::string name;
@@ -187,7 +187,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   stage_counters& counters() const noexcept { return *counters_; }
   slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
-  void note_levels() const {
+  void record_levels() const {
     if (trace_ && options_.is_traced) trace_levels();
   }
 

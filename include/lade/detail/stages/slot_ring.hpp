@@ -183,7 +183,7 @@ class slot_ring {
 
   // Called with the mutex held. A returned coroutine must be resumed after the mutex is released;
   // null: none.
-  void note_filled(std::size_t slot) noexcept;
+  void record_filled(std::size_t slot) noexcept;
   waiter* pass_filled(std::size_t slot) noexcept;
   bool has_work() const noexcept { return !filled_.empty() && working_ < most_working_; }
   bool is_over() const noexcept { return closed_ || input_over_; }
@@ -197,12 +197,12 @@ class slot_ring {
   }
   bool drained() const noexcept { return closed_ || (input_over_ && in_flight_ == 0); }
   std::size_t awaited() const noexcept;
-  void note_wanted() noexcept { wanted_->await(awaited()); }
+  void record_wanted() noexcept { wanted_->await(awaited()); }
   std::size_t pop_done() noexcept;
   waiter* finish(std::size_t slot) noexcept;
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
-  void note_missing(missing now) noexcept;
+  void record_missing(missing now) noexcept;
   waiter* claim_feeder() noexcept;
   void claim_feeders(wait_list& woken) noexcept;
   void settle_feeders(wait_list& woken) noexcept;

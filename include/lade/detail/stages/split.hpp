@@ -85,19 +85,19 @@ class split_base : public std::enable_shared_from_this<split_base> {
   std::optional<standstill> stuck() const;
 
   // Whether the input waits for an item of the stage before.
-  void note_asking(bool asks);
+  void record_asking(bool asks);
   // The path has made a result; the output waits for a result or batch; that wait has ended.
-  void note_made(std::size_t path);
-  void note_awaited(std::size_t path);
-  void note_taken(std::size_t path);
+  void record_made(std::size_t path);
+  void record_awaited(std::size_t path);
+  void record_taken(std::size_t path);
   // Something begins or ends to be in flight in the path, besides the work of its generators.
-  void enter(std::size_t path, underway::what is = underway::what::item) noexcept;
-  void leave(std::size_t path, underway::what is = underway::what::item) noexcept;
+  void enter(std::size_t path, in_flight_mark::kind is = in_flight_mark::kind::item) noexcept;
+  void leave(std::size_t path, in_flight_mark::kind is = in_flight_mark::kind::item) noexcept;
 
   // leave(old) and enter(by) in one step, for a caller that holds the mutex of a stage in the path.
   // The caller must call look() after it has released that mutex.
-  void replace(std::size_t path, std::optional<underway::what> old,
-               std::optional<underway::what> by);
+  void replace(std::size_t path, std::optional<in_flight_mark::kind> old,
+               std::optional<in_flight_mark::kind> by);
 
   // For the input: `co_await room(where)` suspends until there is capacity for one more item, or
   // the path needs no more. If the other paths are empty, one path may hold as many items as all
@@ -122,8 +122,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
     std::size_t children = 0;  // live children of scopes in it
     wait_list consumer;        // waits for an item
 
-    std::size_t& count(underway::what is) noexcept {
-      return is == underway::what::item ? items : children;
+    std::size_t& count(in_flight_mark::kind is) noexcept {
+      return is == in_flight_mark::kind::item ? items : children;
     }
   };
 
@@ -143,7 +143,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void wake_input(wait_list& woken);
   bool needs_another() const;
   bool is_awaited_in_vain() const;
-  void note_given(std::size_t path) noexcept;
+  void record_given(std::size_t path) noexcept;
 
   mutable std::mutex mutex_;
   std::vector<branch> branches_;
@@ -167,7 +167,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   const path_place* where_ = nullptr;         // watched path that contains this stage; null: none
   // The mark of this stage in the path where_: `item` while it has work, `child` while only
   // children have, none while it waits for the stage before.
-  std::optional<underway::what> mark_;
+  std::optional<in_flight_mark::kind> mark_;
   std::shared_ptr<demand> demand_;  // null unless watched
   buffer_pool* memory_ = nullptr;
   std::stop_source paths_{std::nostopstate};
@@ -206,7 +206,7 @@ class split : public split_base {
       : split_base(paths, buffer),
         run_(run),
         queues_(paths),
-        surroundings_(run.run->surroundings(stop_.get_token())),
+        context_(run.run->make_context(stop_.get_token())),
         on_stop_(run.stop, close_on_stop<split>{*this}) {}
 
   // The stop token of the input.
@@ -214,9 +214,9 @@ class split : public split_base {
 
   // Starts the coroutine that distributes the items.
   void start(task<> input, stage_counters& counters) {
-    work_for(counters, surroundings_);
-    if (wanted()) surroundings_.claim = &claim_.emplace(wanted());
-    run_.run->start(shared_from_this(), surroundings_, std::move(input));
+    work_for(counters, context_);
+    if (wanted()) context_.claim = &claim_.emplace(wanted());
+    run_.run->start(shared_from_this(), context_, std::move(input));
   }
 
   // For the input. Queues the item for a path. Returns false, and drops the item, if the path needs
@@ -241,7 +241,7 @@ class split : public split_base {
  private:
   class take_awaiter;
 
-  using given = underway_item<T>;  // a queued item
+  using given = in_flight_item<T>;  // a queued item
 
   class reader {
    public:
@@ -277,7 +277,7 @@ class split : public split_base {
   std::vector<std::deque<given>> queues_;
   std::stop_source stop_;
   std::optional<memory_claim> claim_;  // claim of the input to the memory budget, if it is watched
-  context surroundings_;
+  context context_;
   std::stop_callback<close_on_stop<split>> on_stop_;
 };
 
@@ -321,7 +321,7 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
     consumer = to.consumer.settle_first();
     if (consumer) {
       static_cast<take_awaiter*>(consumer)->value_.emplace(std::move(next));
-      note_given(path);
+      record_given(path);
     } else {
       queues_[path].push_back(std::move(next));
       ++to.waiting;

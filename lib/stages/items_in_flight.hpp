@@ -19,11 +19,11 @@ namespace lade::detail {
 // and may be tried again stay with the worker, which goes on with them before it takes others, the
 // one first whose pause is over first. Only for the memory of the first in the order of the input
 // does it wait: what holds the memory may be waiting for that one to be delivered.
-class concurrent_core::items_in_hand final : private several_call {
+class concurrent_core::items_in_flight final : private several_call {
  public:
   // `calls` is null if items are not to be called for.
-  items_in_hand(concurrent_core& stage, slot_calls* calls, call_log& log, call_memory& memory,
-                const context& surroundings);
+  items_in_flight(concurrent_core& stage, slot_calls* calls, call_log& log, call_memory& memory,
+                  const context& execution);
 
   // The items that the worker is to try again. Of them, the one that is due first; and, once it is
   // due, whether it may be called for: with memory that is free, which has been reserved then. If
@@ -81,7 +81,7 @@ class concurrent_core::items_in_hand final : private several_call {
   slot_calls* calls_;
   call_log& log_;
   call_memory& memory_;
-  const context& surroundings_;
+  const context& context_;
   std::vector<std::unique_ptr<item>> items_;
   std::vector<std::size_t> attempts_;  // that are to be made, in the order of the input
   std::uint64_t last_ = 0;             // number of the item that was begun last

@@ -1,4 +1,4 @@
-#include "items_in_hand.hpp"
+#include "items_in_flight.hpp"
 
 #include <lade/error.hpp>
 
@@ -7,10 +7,10 @@
 
 namespace lade::detail {
 
-concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls* calls,
-                                              call_log& log, call_memory& memory,
-                                              const context& surroundings)
-    : stage_(stage), calls_(calls), log_(log), memory_(memory), surroundings_(surroundings) {
+concurrent_core::items_in_flight::items_in_flight(concurrent_core& stage, slot_calls* calls,
+                                                  call_log& log, call_memory& memory,
+                                                  const context& execution)
+    : stage_(stage), calls_(calls), log_(log), memory_(memory), context_(execution) {
   if (!calls) return;
   items_.reserve(calls->items_at_a_time);
   attempts_.reserve(calls->items_at_a_time);
@@ -19,15 +19,15 @@ concurrent_core::items_in_hand::items_in_hand(concurrent_core& stage, slot_calls
         std::make_unique<item>(stage_track(stage.run_->options().trace, stage.counters())));
 }
 
-void concurrent_core::items_in_hand::begin_call(std::size_t slot) {
+void concurrent_core::items_in_flight::begin_call(std::size_t slot) {
   auto now = clock::now();
   begin(0, slot, now);
   log_.begin_call(now);
 }
 
-void concurrent_core::items_in_hand::prepare() { prepare(0); }
+void concurrent_core::items_in_flight::prepare() { prepare(0); }
 
-std::size_t concurrent_core::items_in_hand::end_call(const std::exception_ptr& thrown) {
+std::size_t concurrent_core::items_in_flight::end_call(const std::exception_ptr& thrown) {
   auto now = clock::now();
   log_.end_call(now);
   auto slot = items_.front()->slot;
@@ -36,24 +36,24 @@ std::size_t concurrent_core::items_in_hand::end_call(const std::exception_ptr& t
   return finished(slot);
 }
 
-std::size_t concurrent_core::items_in_hand::finished(std::size_t slot) noexcept {
+std::size_t concurrent_core::items_in_flight::finished(std::size_t slot) noexcept {
   if (attempts_.empty()) return slot;
   stage_.ring_.finish_early(slot);
   return slot_ring::several;
 }
 
-std::size_t concurrent_core::items_in_hand::due_first() const noexcept {
+std::size_t concurrent_core::items_in_flight::due_first() const noexcept {
   return *std::ranges::min_element(
       attempts_, {}, [this](std::size_t slot) { return stage_.slots_[slot].next_attempt; });
 }
 
-bool concurrent_core::items_in_hand::may_try(std::size_t slot) noexcept {
+bool concurrent_core::items_in_flight::may_try(std::size_t slot) noexcept {
   if (slot == first_attempt() || !calls_->tells_memory) return true;
   return memory_.try_reserve(needed_for(*calls_, slot));
 }
 
-void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
-                                           clock::time_point now) {
+void concurrent_core::items_in_flight::begin(std::size_t number, std::size_t slot,
+                                             clock::time_point now) {
   auto& state = stage_.slots_[slot];
   auto& taken = *items_[number];
   taken.slot = slot;
@@ -64,7 +64,7 @@ void concurrent_core::items_in_hand::begin(std::size_t number, std::size_t slot,
   log_.begin_item(state, taken.track, now);
 }
 
-void concurrent_core::items_in_hand::prepare(std::size_t number) {
+void concurrent_core::items_in_flight::prepare(std::size_t number) {
   auto& taken = *items_[number];
   bool may_be_tried_again =
       stage_.slots_[taken.slot].attempts + 1 < stage_.options_.policy.retry.attempts;
@@ -73,15 +73,15 @@ void concurrent_core::items_in_hand::prepare(std::size_t number) {
     taken.hooked->enter(calls_->name(number), calls_->argument(taken.slot));
 }
 
-std::exception_ptr concurrent_core::items_in_hand::end_hooks(
+std::exception_ptr concurrent_core::items_in_flight::end_hooks(
     item& of, const std::exception_ptr& thrown) const noexcept {
   if (!of.hooked->has_hooks()) return thrown;
   return of.hooked->end(thrown, calls_->result(of.slot));
 }
 
 // True if the item is to be tried again.
-bool concurrent_core::items_in_hand::end(std::size_t number, const std::exception_ptr& thrown,
-                                         clock::time_point now) {
+bool concurrent_core::items_in_flight::end(std::size_t number, const std::exception_ptr& thrown,
+                                           clock::time_point now) {
   auto& taken = *items_[number];
   std::optional<clock::duration> pause;
   auto failure = end_hooks(taken, thrown);
@@ -104,7 +104,7 @@ bool concurrent_core::items_in_hand::end(std::size_t number, const std::exceptio
   return pause.has_value();
 }
 
-void concurrent_core::items_in_hand::try_again(std::size_t number, clock::duration pause) {
+void concurrent_core::items_in_flight::try_again(std::size_t number, clock::duration pause) {
   auto slot = items_[number]->slot;
   auto& state = stage_.slots_[slot];
   auto now = clock::now();
@@ -118,7 +118,7 @@ void concurrent_core::items_in_hand::try_again(std::size_t number, clock::durati
   attempts_.insert(behind, slot);  // has room for all
 }
 
-void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
+void concurrent_core::items_in_flight::call_for_several(std::size_t first) {
   first_ = first;
   takes_more_ = true;
   began_ = clock::now();
@@ -137,23 +137,23 @@ void concurrent_core::items_in_hand::call_for_several(std::size_t first) {
   log_.end_call(clock::now());
 }
 
-std::exception_ptr concurrent_core::items_in_hand::not_ended() const {
+std::exception_ptr concurrent_core::items_in_flight::not_ended() const {
   return std::make_exception_ptr(
       error(errc::invalid_argument, stage_.counters().name(),
             "the function has returned without ending an item that it has taken"));
 }
 
-std::exception_ptr concurrent_core::items_in_hand::no_reason() const {
+std::exception_ptr concurrent_core::items_in_flight::no_reason() const {
   return std::make_exception_ptr(error(errc::invalid_argument, stage_.counters().name(),
                                        "the function has failed an item with a null pointer"));
 }
 
-std::size_t concurrent_core::items_in_hand::number_of(std::size_t slot) const noexcept {
+std::size_t concurrent_core::items_in_flight::number_of(std::size_t slot) const noexcept {
   auto at = std::ranges::find(items_, slot, [](auto& each) { return each->slot; });
   return static_cast<std::size_t>(at - items_.begin());
 }
 
-std::size_t concurrent_core::items_in_hand::take() {
+std::size_t concurrent_core::items_in_flight::take() {
   auto number = number_of(none);
   if (number == items_.size()) return none;
   while (true) {
@@ -172,7 +172,7 @@ std::size_t concurrent_core::items_in_hand::take() {
   }
 }
 
-std::size_t concurrent_core::items_in_hand::take_waiting() {
+std::size_t concurrent_core::items_in_flight::take_waiting() {
   if (!may_take_more()) return none;
   auto slot = stage_.ring_.take_more(last_);
   if (slot == none) return none;
@@ -184,35 +184,35 @@ std::size_t concurrent_core::items_in_hand::take_waiting() {
 
 // A call may go on for a while, so that the function has a second item while there is one. Then it
 // ends where nearer work waits for the thread.
-bool concurrent_core::items_in_hand::may_take_more() const {
+bool concurrent_core::items_in_flight::may_take_more() const {
   constexpr std::chrono::milliseconds turn{5};
-  if (!takes_more_ || surroundings_.stop.stop_requested()) return false;
+  if (!takes_more_ || context_.stop.stop_requested()) return false;
   if (stage_.run_->failures().is_behind()) return false;
-  return clock::now() - began_ < turn || !surroundings_.home->has_nearer(surroundings_.distance);
+  return clock::now() - began_ < turn || !context_.home->has_nearer(context_.distance);
 }
 
-random concurrent_core::items_in_hand::draw(std::size_t slot) const {
+random concurrent_core::items_in_flight::draw(std::size_t slot) const {
   return stage_.draws_(stage_.slots_[slot].identity);
 }
 
-void concurrent_core::items_in_hand::finish(std::size_t slot) noexcept {
+void concurrent_core::items_in_flight::finish(std::size_t slot) noexcept {
   try {
-    stage_.require_in_time(stage_.slots_[slot], surroundings_);
+    stage_.require_in_time(stage_.slots_[slot], context_);
   } catch (...) {
     return end_early(slot, std::current_exception());
   }
   end_early(slot, nullptr);
 }
 
-void concurrent_core::items_in_hand::fail(std::size_t slot,
-                                          const std::exception_ptr& why) noexcept {
+void concurrent_core::items_in_flight::fail(std::size_t slot,
+                                            const std::exception_ptr& why) noexcept {
   end_early(slot, why ? why : no_reason());
 }
 
 // What cannot be recorded for want of memory ends the run: the function has nothing to do with
 // that.
-void concurrent_core::items_in_hand::end_early(std::size_t slot,
-                                               const std::exception_ptr& thrown) noexcept {
+void concurrent_core::items_in_flight::end_early(std::size_t slot,
+                                                 const std::exception_ptr& thrown) noexcept {
   auto number = number_of(slot);
   bool is_back = false;
   try {
@@ -228,7 +228,7 @@ void concurrent_core::items_in_hand::end_early(std::size_t slot,
 }
 
 // Of an item that has just been ended.
-void concurrent_core::items_in_hand::end_memory() noexcept {
+void concurrent_core::items_in_flight::end_memory() noexcept {
   std::size_t others_need = 0;
   for (const auto& each : items_)
     if (each->slot != none) others_need += each->needed;

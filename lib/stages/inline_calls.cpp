@@ -1,5 +1,5 @@
 #include <lade/detail/pipeline/open_context.hpp>
-#include <lade/detail/stages/in_place_calls.hpp>
+#include <lade/detail/stages/inline_calls.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +31,7 @@ std::string watched_call::overview(clock::time_point at) const {
   return to_string(stage_.name(), item_, at);
 }
 
-in_place_calls::in_place_calls(const open_context& run, stage_counters& stage)
+inline_calls::inline_calls(const open_context& run, stage_counters& stage)
     : run_(*run.run),
       stage_(stage),
       watched_(run_.watches_stalls() ? std::make_unique<watched_call>(run.run, stage) : nullptr),
@@ -40,20 +40,20 @@ in_place_calls::in_place_calls(const open_context& run, stage_counters& stage)
       busy_(stage.busy) {}
 
 // At random, so that no rhythm in the items meets one in the samples.
-std::uint32_t in_place_calls::some() noexcept {
+std::uint32_t inline_calls::some() noexcept {
   draw_ = draw_ * 1664525 + 1013904223;
   return draw_ >> 25;
 }
 
 // Those before it took as long on average, but no longer together than the time that passed.
-void in_place_calls::note(std::string item, const lineage& origin, clock::time_point now,
-                          bool awaited) {
+void inline_calls::note(std::string item, const lineage& origin, clock::time_point now,
+                        bool awaited) {
   constexpr std::chrono::microseconds costs_little_to_measure{10};
   auto taken = now - begun_;
   auto before = std::min<clock::duration>(skipped_ * taken, begun_ - ended_);
   busy_.end(now);
   busy_.add(before);
-  if (awaited) bump(stage_.awaited, (taken + before).count());
+  if (awaited) increment(stage_.awaited, (taken + before).count());
   stage_.latency.add(taken);
   if (stage_.slowest.take(taken)) stage_.slowest.add({item, origin, taken});
   if (skipped_ > 0) stage_.latency.add(before / skipped_, skipped_);

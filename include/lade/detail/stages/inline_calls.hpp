@@ -41,9 +41,9 @@ class watched_call final : private overviewed {
 // How long the calls take: all where they come seldom, and one in about 64 where they come often,
 // which counts for those before it, as far as these had the time. Of every call a span, if there is
 // a trace. One call at a time.
-class in_place_calls {
+class inline_calls {
  public:
-  in_place_calls(const open_context& run, stage_counters& stage);
+  inline_calls(const open_context& run, stage_counters& stage);
 
   // With what the function is called for, both; and whether it has awaited something.
   template <class Name>
