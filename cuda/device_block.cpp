@@ -13,7 +13,7 @@
 namespace lade::cuda {
 
 static std::shared_ptr<device_resource> share_of(device_resource& resource) {
-  return std::static_pointer_cast<device_resource>(share_of(resource));
+  return std::static_pointer_cast<device_resource>(lade::share_of(resource));
 }
 
 struct device_block::state {
