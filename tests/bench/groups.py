@@ -394,6 +394,20 @@ def engine_group():
         group.rows.append(
             lower("concurrent stage", "stages:concurrent", [f"floor:{floor}"], "cpu_ns")
         )
+    group.commands["links"] = "{bin}/link_bench"
+    for name in (
+        "prefetch",
+        "map",
+        "map_completion",
+        "flat_map",
+        "flat_map_completion",
+        "flat_map_of_one",
+        "merge",
+        "route",
+        "tee",
+    ):
+        text = name.replace("_", " ") + ", one thread, an item"
+        group.rows.append(lower(text, f"links:{name}", [], "cpu_ns"))
     group.commands["hand-off"] = "{bin}/hand_off_bench"
     group.base = ["hand-off"]
     ways = {"from a worker": 1.3, "in place": 1.3, "from a pool of its own": None, "task": None}

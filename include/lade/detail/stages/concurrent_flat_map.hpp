@@ -146,14 +146,14 @@ class concurrent_flat_map final
     }
     while (true) {
       co_await self->room_.acquire();
-      permit may_split(self->room_);
+      permit may_split(self);
       auto* item = co_await self->next_item(upstream);
       if (!item) co_return;
       increment(self->counters_.in);
       auto to = of_all.link() ? of_all.link() : self->open_branch();
       if (of_all.link()) to->expect_input();
-      to->start(parts(self, std::move(*item), upstream.origin(), std::move(may_split),
-                      in_flight_mark(self->run_.path.get())));
+      may_split.begin();
+      to->start(parts(std::move(may_split), std::move(*item), upstream.origin()));
       if (!of_all.link()) co_yield to;
     }
   }
@@ -174,23 +174,28 @@ class concurrent_flat_map final
     return opened;
   }
 
-  // The right to split an item, until the object is destroyed.
+  // The right to split an item, until the object is destroyed. Keeps the stage alive: GCC 12
+  // destroys the parameters of a coroutine in the order of their declaration.
   class permit {
    public:
-    explicit permit(semaphore& from) noexcept : from_(&from) {}
-    permit(permit&& other) noexcept : from_(std::exchange(other.from_, nullptr)) {}
+    explicit permit(std::shared_ptr<concurrent_flat_map> stage) noexcept
+        : stage_(std::move(stage)) {}
+    permit(permit&&) noexcept = default;
     permit& operator=(permit&&) = delete;
     ~permit() {
-      if (from_) from_->release();
+      if (stage_) stage_->room_.release();
     }
+    concurrent_flat_map& stage() const noexcept { return *stage_; }
+    void begin() { mark_ = in_flight_mark(stage_->run_.path.get()); }
 
    private:
-    semaphore* from_;
+    std::shared_ptr<concurrent_flat_map> stage_;
+    in_flight_mark mark_;  // of the item
   };
 
   // Yields the parts of one item.
-  static async_generator<Out> parts(std::shared_ptr<concurrent_flat_map> self, In item,
-                                    lineage origin, permit, in_flight_mark) {
+  static async_generator<Out> parts(permit may_split, In item, lineage origin) {
+    auto* self = &may_split.stage();
     co_await continue_on(*self->home_);
     entry place(*self, item, origin);
     auto made =
