@@ -230,8 +230,10 @@ struct from_options {
 // The stages that choose items by index (shuffle, draw, shard, take, skip, repeat) cost nothing
 // behind it. A run calls at() for the items that it delivers, and for no others.
 //
-// Identity: a text that is equal for equal items in equal order, in every process. A run refuses to
-// resume from a state with another one. If it is empty, states compare only the number of items.
+// Identity: a std::string that is equal for equal items in equal order, in every process. A run
+// refuses to resume from a state with another one. If it is empty, states compare only the number
+// of items. Every run calls identity() once, on a thread of the CPU pool, so it must not read the
+// data. If it throws, the run fails.
 //
 // Threads: at() is called on a thread of the CPU pool, by several threads at a time if there are
 // several runs. It may compute or block briefly. To await something, at() returns a name, and a map
@@ -522,9 +524,10 @@ auto from(Source source, const from_options& options = {}) {
          },
          nullptr, identity});
   } else {
-    static_assert(!detail::unfinished_index_source<Source>,
-                  "lade::from: an index source has size(), at(index) and identity(), and all are "
-                  "callable as const");
+    static_assert(
+        !detail::unfinished_index_source<Source>,
+        "lade::from: an index source has size(), at(index) and identity(), which returns a "
+        "std::string, and all are callable as const");
     static_assert(
         !detail::unfinished_listing<Source>,
         "lade::from: a listing has list(), which returns a generator, and list_all(), and "

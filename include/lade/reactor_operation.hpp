@@ -18,9 +18,9 @@ struct reactor_read_options {
   // system requires.
   bool direct = false;
 
-  // Whether another thread than the reactor's copies the bytes. For reads of a regular file from
-  // the page cache that are larger than 256 KiB: copying them would keep the reactor from its other
-  // work. A read that is copied so cannot be cancelled once it has begun.
+  // Whether a helper thread copies the bytes, instead of the reactor's thread. For reads of a
+  // regular file from the page cache that are larger than 256 KiB: copying them would keep the
+  // reactor from its other work. A read that is copied so cannot be cancelled once it has begun.
   bool apart = false;
 };
 
@@ -43,7 +43,8 @@ struct reactor_read_options {
 // instead of failing. This is for descriptors of other kinds, and for other ways to read.
 class reactor_operation {
  public:
-  // openat(2). The descriptor belongs to the caller: see close_descriptor.
+  // openat(2), which creates no file: without O_CREAT and O_TMPFILE. Pass O_CLOEXEC unless child
+  // processes are to inherit the descriptor, which belongs to the caller: see close_descriptor.
   static reactor_operation open(int directory, const char* path, int flags) noexcept {
     return reactor_operation({.what = kind::open, .fd = directory, .path = path, .flags = flags});
   }

@@ -3,10 +3,10 @@
 
 #pragma once
 
+#include <lade/detail/common/fatal.hpp>
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/detail/runtime/reactor.hpp>
 
-#include <cassert>
 #include <chrono>
 #include <unordered_map>
 
@@ -47,7 +47,9 @@ class reactor_timer : private detail::timer {
   reactor_timer() noexcept {
     fired = [](detail::timer& due) noexcept { static_cast<reactor_timer&>(due).expired(); };
   }
-  ~reactor_timer() { assert(!started); }
+  ~reactor_timer() {
+    if (started) detail::fatal("a reactor_timer was destroyed while it is set");
+  }
 
  private:
   // May set the timer again.

@@ -122,9 +122,12 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     auto slot = std::exchange(ready_, none);
     if (slot == none) slot = co_await items_->take();
     if (slot != none) {
-      item.emplace(std::move(items_->item(slot)));
-      auto origin = std::move(items_->origin(slot));
-      items_->free(slot);
+      lineage origin;
+      {
+        ready_slot taken(*items_, slot);
+        item.emplace(std::move(items_->item(slot)));
+        origin = std::move(items_->origin(slot));
+      }
       state_->count_delivered();
       state_->progress().note(origin);
       consumer_.given(origin, state_->arrows(), *items_);
@@ -242,6 +245,18 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
             .is_traced = false,
             .is_output = true};
   }
+
+  // Frees a slot of the output queue, also if its item cannot be moved.
+  class ready_slot {
+   public:
+    ready_slot(detail::link<T>& items, std::size_t slot) noexcept : items_(items), slot_(slot) {}
+    ready_slot(const ready_slot&) = delete;
+    ~ready_slot() { items_.free(slot_); }
+
+   private:
+    detail::link<T>& items_;
+    std::size_t slot_;
+  };
 
   // Ends the output queue when fill() ends or is asked to stop.
   class closer {

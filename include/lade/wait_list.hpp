@@ -43,16 +43,18 @@ namespace lade {
 //   };
 //
 // A waiter parks (`park`), unless its function returns true under the mutex: then the coroutine
-// does not suspend. Whoever changes the state takes waiters out and hands them what they wait for,
-// all under the mutex (`settle_first`, `settle_all`), and resumes them after it has released the
-// mutex (`waiter::resume`, `wait_list::resume_all`). So a resumed waiter has what it waited for: it
-// never looks again, and a permit is neither lost nor given twice.
+// does not suspend. The function may be called twice, with the mutex released in between; what its
+// first call has changed must hold for the second. Whoever changes the state takes waiters out and
+// hands them what they wait for, all under the mutex (`settle_first`, `settle_all`), and resumes
+// them after it has released the mutex (`waiter::resume`, `wait_list::resume_all`). So a resumed
+// waiter has what it waited for: it never looks again, and a permit is neither lost nor given
+// twice.
 //
 // - Stop: a parked waiter whose coroutine is asked to stop leaves the list and resumes; `finish`,
 //   which await_resume calls first, then throws error(stopped, doing). A settled waiter is no
 //   longer stopped. `park_unstoppable` is for waits that a stop must not end.
 // - Thread: any. Each coroutine resumes on its executor; without one, inside the call of resume().
-// - Lifetime: the awaitable outlives its waiters; `require_empty` in its destructor ends the
+// - Lifetime: the awaitable outlives its waiters. `require_empty` in its destructor ends the
 // process
 //   if it does not.
 using detail::wait_list;

@@ -82,7 +82,7 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
   auto& record = records_[slot];
   record.origin = origin;
   record.failure = nullptr;
-  record.mark = in_flight_mark(path_.get());
+  mark(record);
   record.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
   if (options_.is_reported && run_->watches_stalls()) record.name = name_of_item(item);
   if (options_.carries_results) path_->split->record_made(path_->path);
@@ -93,6 +93,10 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
 void link_base::estimate_memory() noexcept {
   auto mean = run_->stages().allocated_bytes() / ++filled_;
   counters_->most_at_once.store(mean, std::memory_order_relaxed);
+}
+
+void link_base::mark(slot_record& record) {
+  if (options_.marks_items) record.mark = in_flight_mark(path_.get());
 }
 
 void link_base::count_in() noexcept {
@@ -107,7 +111,7 @@ void link_base::deliver_rest(taken_slot& free, const lineage& rest) {
   auto& record = records_[free.number()];
   record.origin = rest;
   record.failure = nullptr;
-  record.mark = in_flight_mark(path_.get());
+  mark(record);
   ring_.fill(free.release());
 }
 

@@ -179,6 +179,7 @@ std::size_t slot_ring::room() const noexcept {
 // So many free slots: with one feeder a quarter, or as many as workers leave; with several, half of
 // what they do not hold themselves.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
+  if (options_.wakes_at_once) return 1;
   const auto busy = options_.feeders > 1 ? options_.feeders : most_working_;
   const auto others = most_held_ > busy ? most_held_ - busy : 0;
   const auto some = options_.feeders > 1 ? others / 2 : std::min(most_held_ / 4, others);

@@ -1,5 +1,5 @@
-// error: lade::from: an index source has size(), at(index) and identity(), and all are callable as
-// const
+// error: lade::from: an index source has size(), at(index) and identity(), which returns a
+// std::string, and all are callable as const
 #include <lade/from.hpp>
 
 #include <cstdint>

@@ -458,6 +458,18 @@ TEST(Interleavings, TheEndOfTheInputOfARingEndsAllThatWait) {
   });
 }
 
+TEST(Interleavings, ARingThatWakesItsFeederForSeveralSlotsLosesNoWakeUp) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 8});
+    started feeder(number_ring::feed(ring, 0, 11)), consumer(number_ring::consume(ring));
+    feeder.start();  // until the ring is full
+    order.run({[&] { consumer.start(); }, [&] { ring.slots.bound(0, 4); }});
+    ring.slots.bound(0, 8);
+    EXPECT_TRUE(feeder.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken.size(), 11u);
+  });
+}
+
 TEST(Interleavings, ACloseEndsAllThatWaitInARing) {
   in_all_orders([](interleaving& order) {
     number_ring ring({.slots = 1, .workers = 1});

@@ -116,6 +116,8 @@ static tensor small_mask(const sample& file) {
   return decode(file, choose_crop(size.width, size.height, small_images));
 }
 
+static std::vector<tensor> alone(tensor image) { return {std::move(image)}; }
+
 static pipeline<tensor> decoded_one_by_one(const names& some) { return decoded(some); }
 
 struct kind_of_graph {
@@ -219,6 +221,18 @@ static const kind_of_graph graphs[] = {
        return read_files(files) | batch_into(decode_image(small_images), {.size = 4}) |
               map(images_of) | unbatch();
      }},
+    {"FlatMap", mixed,
+     [](const names& files) {
+       return decoded(files) | flat_map(alone, {.concurrency = 2, .buffer = 1});
+     },
+     few},
+    {"FlatMapInCompletionOrder", mixed,
+     [](const names& files) {
+       const flat_map_options options{
+           .concurrency = 2, .buffer = 1, .order = item_order::completion};
+       return decoded(files) | flat_map(alone, options);
+     },
+     few},
     {"Tee", mixed,
      [](const names& files) -> pipeline<tensor> {
        auto decode = map(decode_image(small_images), {.concurrency = 2});

@@ -107,6 +107,32 @@ TEST(Run, StaysAtItsEnd) {
   EXPECT_FALSE(items.wait_next());
 }
 
+// Cannot be moved on one thread.
+struct moved_elsewhere {
+  static inline std::atomic<std::thread::id> refused = std::thread::id();
+
+  explicit moved_elsewhere(int number) : value(number) {}
+  moved_elsewhere(moved_elsewhere&& other) : value(other.value) {
+    if (std::this_thread::get_id() == refused.load()) throw std::runtime_error("moved");
+  }
+  moved_elsewhere& operator=(moved_elsewhere&&) = default;
+
+  int value;
+};
+
+TEST(Run, GoesOnBehindItemsThatCannotBeMovedToTheConsumer) {
+  runtime runtime({.threads = 1});
+  auto made = from(numbers{-1}) | map([](int i) { return moved_elsewhere(i); });
+  auto items = runtime.run(made);
+  moved_elsewhere::refused = std::this_thread::get_id();
+  int refused = 0;
+  while (refused < 10) try {
+      items.wait_next();
+    } catch (const std::runtime_error&) {
+      ++refused;
+    }
+}
+
 TEST(Run, IsAtItsEndAfterAFailure) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(2)) | map([](int) -> int { throw 1; }));

@@ -203,6 +203,30 @@ TEST(Tee, NoPathThatDropsMoreThanItsBufferHangs) {
   }
 }
 
+// The queue of the other path's results has been full and taken from before.
+TEST(Tee, APathThatDropsEverythingFromSomeItemOnIsNamed) {
+  for (unsigned threads : {1u, 2u}) {
+    runtime runtime({.threads = threads});
+    for (std::size_t buffer : {7u, 16u, 100u})
+      for (int last = 40; last < 60; ++last) {
+        auto dropping = filter([last](int i) { return i < last; });
+        EXPECT_THAT(failure_of(runtime, tee({.buffer = buffer}, map(itself), dropping)),
+                    HasSubstr("raise tee_options::buffer"));
+      }
+  }
+}
+
+// In completion order all items share a branch, which stays in the stage until its end.
+TEST(Tee, SeesThatAFlatMapInItsPathHasNothingInFlight) {
+  runtime runtime({.threads = 2});
+  for (auto order : {item_order::input, item_order::completion}) {
+    auto few = flat_map([](int i) { return i % 10 == 0 ? ints{i} : ints(); },
+                        {.concurrency = 3, .order = order});
+    EXPECT_THAT(failure_of(runtime, tee({.buffer = 2}, few, map(itself))),
+                HasSubstr("raise tee_options::buffer"));
+  }
+}
+
 // Drops the first items, so many as the buffer evens out.
 TEST(Tee, DoesNotTakeABusyPathForOneAtRest) {
   auto seed = new_seed();

@@ -21,6 +21,7 @@
 #include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <list>
@@ -64,7 +65,7 @@ class concurrent_flat_map final
         room_(concurrency),
         home_(&run.run->runtime().pool()),
         trace_(run.run->options().trace),
-        branches_(std::make_shared<link<branch>>(run, queue_options(concurrency, 1))) {
+        branches_(std::make_shared<link<branch>>(run, options_of_branches(concurrency))) {
     for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     branches_->count_for(counters);
     stage_workers workers{.workers = concurrency, .slots = concurrency};
@@ -120,7 +121,33 @@ class concurrent_flat_map final
     return options;
   }
 
+  // A branch stays in its slot while it is read. Its items and parts have marks themselves.
+  static link_options options_of_branches(std::size_t queued) {
+    auto options = queue_options(queued, 1);
+    options.marks_items = false;
+    return options;
+  }
+
   bool has_one_branch() const noexcept { return stage_->options().order == item_order::completion; }
+
+  // The right to split an item, until the object is destroyed. Keeps the stage alive: GCC 12
+  // destroys the parameters of a coroutine in the order of their declaration.
+  class permit {
+   public:
+    explicit permit(std::shared_ptr<concurrent_flat_map> stage) noexcept
+        : stage_(std::move(stage)) {}
+    permit(permit&&) noexcept = default;
+    permit& operator=(permit&&) = delete;
+    ~permit() {
+      if (stage_) stage_->room_.release();
+    }
+    concurrent_flat_map& stage() const noexcept { return *stage_; }
+    void begin() { mark_ = in_flight_mark(stage_->run_.path.get()); }
+
+   private:
+    std::shared_ptr<concurrent_flat_map> stage_;
+    in_flight_mark mark_;  // of the item
+  };
 
   // A branch that several items share, while there may be more of them.
   class shared_branch {
@@ -153,8 +180,19 @@ class concurrent_flat_map final
       auto to = of_all.link() ? of_all.link() : self->open_branch();
       if (of_all.link()) to->expect_input();
       may_split.begin();
-      to->start(parts(std::move(may_split), std::move(*item), upstream.origin()));
+      start_parts(*to, std::move(may_split), std::move(*item), upstream.origin());
       if (!of_all.link()) co_yield to;
+    }
+  }
+
+  // Starts the drain of the parts of an item. If it cannot be started, the branch does not wait for
+  // it.
+  static void start_parts(link_base& to, permit may_split, In&& item, const lineage& origin) {
+    try {
+      to.start(parts(std::move(may_split), std::move(item), origin));
+    } catch (...) {
+      to.end_input(nullptr);
+      throw;
     }
   }
 
@@ -165,7 +203,8 @@ class concurrent_flat_map final
 
   branch open_branch() const {
     auto inputs = has_one_branch() ? concurrency_ : 1;
-    auto options = queue_options(stage_->options().buffer, inputs);
+    auto queued = std::max<std::size_t>(stage_->options().buffer, 1);
+    auto options = queue_options(queued, inputs);
     options.delivers_rest = true;
     options.stops_inputs = false;  // the link of branches does
     auto opened = std::make_shared<link<Out>>(run_.until(branches_->stop_token()), options);
@@ -173,25 +212,6 @@ class concurrent_flat_map final
     opened->compute_on(*home_);
     return opened;
   }
-
-  // The right to split an item, until the object is destroyed. Keeps the stage alive: GCC 12
-  // destroys the parameters of a coroutine in the order of their declaration.
-  class permit {
-   public:
-    explicit permit(std::shared_ptr<concurrent_flat_map> stage) noexcept
-        : stage_(std::move(stage)) {}
-    permit(permit&&) noexcept = default;
-    permit& operator=(permit&&) = delete;
-    ~permit() {
-      if (stage_) stage_->room_.release();
-    }
-    concurrent_flat_map& stage() const noexcept { return *stage_; }
-    void begin() { mark_ = in_flight_mark(stage_->run_.path.get()); }
-
-   private:
-    std::shared_ptr<concurrent_flat_map> stage_;
-    in_flight_mark mark_;  // of the item
-  };
 
   // Yields the parts of one item.
   static async_generator<Out> parts(permit may_split, In item, lineage origin) {

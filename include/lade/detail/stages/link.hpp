@@ -43,6 +43,10 @@ struct link_options {
   // Whether the link counts the items of the stage that go in and come out.
   bool counts_items = false;
 
+  // Whether items in the link are in flight in the path that contains it. Not if others hold the
+  // marks of what the items stand for.
+  bool marks_items = true;
+
   // Whether a stall report lists the items in it, and a trace how many they are.
   bool is_reported = false;
   bool is_traced = true;
@@ -73,9 +77,11 @@ struct link_options {
     return {.ring = {.slots = queued + inputs, .feeders = inputs}, .ends_after = inputs};
   }
 
-  // The options of the queue behind a path of a tee or a route_batches.
+  // The options of the queue behind a path of a tee or a route_batches. Its drain is woken as soon
+  // as a slot is free: so while it waits, the split sees that `queued` results wait.
   static link_options results(std::size_t queued) {
     auto options = gathering(queued, 1);
+    options.ring.wakes_at_once = true;
     options.carries_results = true;
     options.is_traced = false;
     return options;
@@ -95,7 +101,8 @@ struct link_options {
 //   keeps the link alive until it has ended.
 // - Blocking: a drain suspends while no slot is free, deliver() while no item is done.
 // - End: when `ends_after` inputs have ended, or the first has failed. Items in the queue are still
-//   delivered; then the first failure is rethrown. close() drops them.
+//   delivered; then the first failure is rethrown. After close() they are not delivered; they are
+//   dropped with the link.
 // - Lock: mutex_ guards the number of live inputs and the first failure. The coroutine that took a
 //   slot from the ring accesses its slot_record; the mutex of the ring orders successive owners.
 //   Reports read the name, origin, doing and since under that mutex.
@@ -242,6 +249,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   static task<> drain(link_base& self, generator input, std::shared_ptr<const void> end);
   void fill(std::size_t slot, void* item, const lineage& origin);
+  void mark(slot_record& record);
   void count_in() noexcept;
   void estimate_memory() noexcept;
   bool measures_input() const noexcept { return options_.ring.measures_feeder && counters_; }

@@ -31,6 +31,9 @@ struct slot_ring_options {
 
   item_order order = item_order::input;  // without workers, both mean the order of filling
 
+  // Whether a feeder is woken as soon as a slot is free, instead of when several are.
+  bool wakes_at_once = false;
+
   // Whether feeders wait while the memory budget is exhausted, and whether their waits count in the
   // statistics. The latter requires that there is one feeder.
   bool waits_for_memory = false;
@@ -51,8 +54,8 @@ struct slot_ring_options {
 // - Waiting: a coroutine that finds no slot parks, under the same lock as it looked. Whoever
 //   provides a slot settles a parked coroutine under the lock and assigns the slot to it, then
 //   unlocks and resumes it. So no wake-up is lost, and a resumed coroutine does not look again.
-// - Batching: the consumer wakes feeders when wake_feeder_at() slots are free, not at every slot.
-//   The remaining slots keep all workers busy.
+// - Batching: the consumer wakes feeders when wake_feeder_at() slots are free, not at every slot,
+//   unless `wakes_at_once`. The remaining slots keep all workers busy.
 // - Several feeders: each holds one slot while it waits for its next item. So with as many slots
 //   beyond the number of feeders as may be queued, a slow feeder never stops the others.
 // - Memory: with `waits_for_memory`, feeders also park while the budget is exhausted. The consumer
@@ -113,7 +116,7 @@ class slot_ring {
   // ones, in the order in which they were filled, for any worker.
   void put_back(std::size_t slot) noexcept;
 
-  // No slot will be filled any more. Any thread.
+  // No slot will be filled any more. With workers, no feeder may own a slot. Any thread.
   void end_input() noexcept;
 
   // Limits how many items are worked on (`working`) and held (`held`) at a time, within the numbers

@@ -318,9 +318,9 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
     std::lock_guard lock(mutex_);
     auto& to = branches_[path];
     if (to.ended) return false;
-    consumer = to.consumer.settle_first();
-    if (consumer) {
-      static_cast<take_awaiter*>(consumer)->value_.emplace(std::move(next));
+    if (auto* first = to.consumer.first()) {
+      static_cast<take_awaiter*>(first)->value_.emplace(std::move(next));  // may throw
+      consumer = to.consumer.settle_first();
       record_given(path);
     } else {
       queues_[path].push_back(std::move(next));
