@@ -202,7 +202,7 @@ TEST(Wav, OtherEncodingsAreUnsupported) {
 
 TEST(Wav, FramesOfAnotherSizeAreRefused) {
   expect_refusal(wav_of({.channels = 2, .frame = 2}, "abcd"),
-                 "said to have 2 bytes; 2 samples of 16 bits have 4");
+                 "it states frames of 2 bytes; 2 samples of 16 bits have 4");
   expect_refusal(wav_of({}, "abc"), "3 bytes are no whole frames of 2");
   auto cut = wav_of({}, "abcd");
   expect_refusal(cut.substr(0, cut.size() - 2), "claim 4 bytes, and 2 follow (at byte 44)");

@@ -528,7 +528,7 @@ TEST_F(Urls, BehindADiskCacheTheirReadersHaveTheEntityTag) {
   runtime runtime;
   EXPECT_EQ(sync_wait(runtime, io::open_reader(server.url("/a")))->etag(), "v1");
   EXPECT_THAT([&] { io::mount_disk_cache(server.url("/"), {.directory = directory}); },
-              ThrowsMessage<error>(HasSubstr("is a cache in")));
+              ThrowsMessage<error>(HasSubstr("is already a cache in")));
   io::unmount(server.url("/"));
 }
 
