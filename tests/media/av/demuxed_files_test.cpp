@@ -357,7 +357,7 @@ TEST(DemuxedFile, OfATransportStreamTellsWherePacketsAreMissing) {
       while (rest[at].pts() == whole[at].pts()) ++at;
       for (std::size_t i = 0; i < rest.size(); ++i)
         EXPECT_EQ((rest[i].get().flags & AV_PKT_FLAG_CORRUPT) != 0, i == at) << path << ", " << i;
-      EXPECT_THAT([&] { decode(rest); }, ThrowsMessage<error>(HasSubstr("is missing")));
+      EXPECT_THAT([&] { decode(rest); }, ThrowsMessage<error>(HasSubstr("are missing")));
       std::uint64_t damaged = 0;
       decode(rest, {.damage = damage_policy::tolerate}, &damaged);
       EXPECT_EQ(damaged, 1U) << path;
