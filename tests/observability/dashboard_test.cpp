@@ -117,11 +117,16 @@ TEST(Dashboard, LeavesOutMemoryThatIsNotKnown) {
   EXPECT_THAT(render(report, 200), HasSubstr("ready 50 %\n"));
 }
 
-// All that can be read without waiting.
-static std::string read_some(int from) {
-  std::array<char, 8192> text;
-  auto count = read(from, text.data(), text.size());
-  return count > 0 ? std::string(text.data(), static_cast<std::size_t>(count)) : "";
+// So many lines. A terminal hands on what is written to it in pieces.
+static std::string read_lines(int from, std::ptrdiff_t lines) {
+  std::string text;
+  std::array<char, 8192> piece;
+  while (std::ranges::count(text, '\n') < lines) {
+    auto count = read(from, piece.data(), piece.size());
+    if (count <= 0) break;
+    text.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  return text;
 }
 
 TEST(Dashboard, WritesALineForEachReportWhereThereIsNoTerminal) {
@@ -132,7 +137,7 @@ TEST(Dashboard, WritesALineForEachReportWhereThereIsNoTerminal) {
   board(report);
   board(report);
   auto line = one_line(report) + "\n";
-  EXPECT_EQ(read_some(ends[0]), line + line);
+  EXPECT_EQ(read_lines(ends[0], 2), line + line);
   EXPECT_THAT(line, StartsWith("lade: 1:02:03  4,500,000 items"));
   close(ends[0]);
   close(ends[1]);
@@ -149,6 +154,13 @@ class DashboardOnATerminal : public testing::Test {
     close(terminal);
   }
 
+  // What a dashboard draws of a report.
+  std::string drawn_by(dashboard& board, const run_report& report) const {
+    auto lines = std::ranges::count(render(report, size.ws_col, size.ws_row - 1u), '\n');
+    board(report);
+    return read_lines(ours, lines);
+  }
+
   int ours = -1;
   int terminal = -1;
   winsize size{.ws_row = 20, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
@@ -158,29 +170,22 @@ TEST_F(DashboardOnATerminal, CopiesDrawOverEachOtherUntilALastReport) {
   dashboard first(terminal);
   auto second = first;
   auto report = report_of("decode");
-  auto drawn_by = [&](dashboard& board) {
-    board(report);
-    return read_some(ours);
-  };
-  EXPECT_THAT(drawn_by(first), StartsWith("\r\x1b[J"));
-  EXPECT_THAT(drawn_by(second), StartsWith("\x1b["));
+  EXPECT_THAT(drawn_by(first, report), StartsWith("\r\x1b[J"));
+  EXPECT_THAT(drawn_by(second, report), StartsWith("\x1b["));
   report.last = true;
-  EXPECT_THAT(drawn_by(first), StartsWith("\x1b["));
-  EXPECT_THAT(drawn_by(second), StartsWith("\r\x1b[J"));
+  EXPECT_THAT(drawn_by(first, report), StartsWith("\x1b["));
+  EXPECT_THAT(drawn_by(second, report), StartsWith("\r\x1b[J"));
 }
 
 TEST_F(DashboardOnATerminal, DrawsOverItself) {
   dashboard board(terminal);
   auto report = report_of("decode");
-  board(report);
-  EXPECT_THAT(read_some(ours), AllOf(StartsWith("\r\x1b[J1:02:03"), Not(HasSubstr("A\r"))));
-  board(report);
-  EXPECT_THAT(read_some(ours), StartsWith("\x1b[4A\r\x1b[J1:02:03"));
-  board(report_of_stages(100));
-  read_some(ours);
-  board(report);
+  EXPECT_THAT(drawn_by(board, report), AllOf(StartsWith("\r\x1b[J1:02:03"), Not(HasSubstr("A\r"))));
+  EXPECT_THAT(drawn_by(board, report), StartsWith("\x1b[4A\r\x1b[J1:02:03"));
+  drawn_by(board, report_of_stages(100));
   auto all_but_the_last_line = size.ws_row - 1;
-  EXPECT_THAT(read_some(ours), StartsWith("\x1b[" + std::to_string(all_but_the_last_line) + "A\r"));
+  EXPECT_THAT(drawn_by(board, report),
+              StartsWith("\x1b[" + std::to_string(all_but_the_last_line) + "A\r"));
 }
 
 TEST(Dashboard, SurvivesThatItCannotWrite) { dashboard(-1)(report_of("decode")); }
