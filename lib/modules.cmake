@@ -117,6 +117,7 @@ set(lade_core_sources
   lib/stages/filter.cpp
   lib/stages/flat_map.cpp
   lib/stages/from.cpp
+  lib/stages/from_shards.cpp
   lib/stages/inline_calls.cpp
   lib/stages/items_in_flight.cpp
   lib/stages/link.cpp
@@ -269,7 +270,6 @@ set(lade_formats_sources
   io/formats/safetensors_header.cpp
   io/formats/sample_name.cpp
   io/formats/save_manifest.cpp
-  io/formats/shard_reading.cpp
   io/formats/shards.cpp
   io/formats/tar.cpp
   io/formats/tar_header.cpp

@@ -114,6 +114,7 @@
 #include "../../lib/stages/filter.cpp"
 #include "../../lib/stages/flat_map.cpp"
 #include "../../lib/stages/from.cpp"
+#include "../../lib/stages/from_shards.cpp"
 #include "../../lib/stages/inline_calls.cpp"
 #include "../../lib/stages/items_in_flight.cpp"
 #include "../../lib/stages/link.cpp"

@@ -31,6 +31,7 @@
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
+#include <lade/from_shards.hpp>
 #include <lade/held.hpp>
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>

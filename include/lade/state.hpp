@@ -63,7 +63,7 @@ struct state {
   lineage delivered = {};
 
   // If there are several ranks: positions that this rank has delivered since its run began, for
-  // sources that assign whole shards to ranks (io::from_shards). For other sources, see
+  // sources that assign whole shards to ranks (from_shards). For other sources, see
   // source::since.
   lineage own = {};
 

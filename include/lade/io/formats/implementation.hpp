@@ -31,7 +31,6 @@
 #include "../../../../io/formats/safetensors_header.cpp"
 #include "../../../../io/formats/sample_name.cpp"
 #include "../../../../io/formats/save_manifest.cpp"
-#include "../../../../io/formats/shard_reading.cpp"
 #include "../../../../io/formats/shards.cpp"
 #include "../../../../io/formats/tar.cpp"
 #include "../../../../io/formats/tar_header.cpp"
