@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/context.hpp>
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/coroutines/promise.hpp>
 #include <lade/task.hpp>
 
@@ -64,7 +65,7 @@ using lade::this_context_reference;
 //
 // Throws error(invalid_argument) for a task that was started or moved from.
 template <class T>
-class with_context : private detail::completion {
+class with_context : private detail::completion, private detail::parked_coroutine {
  public:
   with_context(const context& execution, task<T> work)
       : detail::completion{resume_parent}, work_(std::move(work)) {
@@ -76,8 +77,7 @@ class with_context : private detail::completion {
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
     auto* base = detail::base_of(parent);
-    parent_ = parent;
-    parent_context_ = base ? base->context : nullptr;
+    note(parent, base);
     root_.consumed = base ? base->consumed : nullptr;
     return !work_.start(root_, *this);
   }
@@ -85,14 +85,11 @@ class with_context : private detail::completion {
 
  private:
   static void resume_parent(detail::completion& self) noexcept {
-    auto& waiting = static_cast<with_context&>(self);
-    detail::resume_at_home(waiting.parent_, waiting.parent_context_);
+    static_cast<with_context&>(self).resume_at_home();
   }
 
   detail::promise_base root_;
   task<T> work_;
-  std::coroutine_handle<> parent_;
-  const context* parent_context_ = nullptr;
 };
 
 }  // namespace lade

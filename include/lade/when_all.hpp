@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/coroutines/promise.hpp>
 #include <lade/task.hpp>
 
@@ -20,7 +21,7 @@ namespace lade {
 namespace detail {
 
 // Counts finished children, and resumes their parent when all have finished.
-class latch : public completion {
+class latch : public completion, private parked_coroutine {
  public:
   latch() noexcept : completion{child_finished} {}
 
@@ -30,8 +31,7 @@ class latch : public completion {
   template <class Promise, class Start>
   bool start(std::coroutine_handle<Promise> parent, std::size_t children, Start start_children) {
     auto* base = base_of(parent);
-    parent_ = parent;
-    context_ = base ? base->context : nullptr;
+    note(parent, base);
     remaining_.store(children + 1, std::memory_order_relaxed);
     std::size_t arrived = start_children(base, static_cast<completion&>(*this)) + 1;
     return remaining_.fetch_sub(arrived, std::memory_order_acq_rel) != arrived;
@@ -40,13 +40,10 @@ class latch : public completion {
  private:
   static void child_finished(completion& self) noexcept {
     auto& counted = static_cast<latch&>(self);
-    if (counted.remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      resume_at_home(counted.parent_, counted.context_);
+    if (counted.remaining_.fetch_sub(1, std::memory_order_acq_rel) == 1) counted.resume_at_home();
   }
 
   std::atomic<std::size_t> remaining_;
-  std::coroutine_handle<> parent_;
-  const context* context_ = nullptr;
 };
 
 // The promise_base that one child of when_all inherits. It has the context of the parent, but a

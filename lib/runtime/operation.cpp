@@ -11,17 +11,17 @@
 
 namespace lade::detail {
 
-bool reactor_await::suspend(std::coroutine_handle<> coroutine, promise_base* base) {
+bool reactor_await::suspend(std::coroutine_handle<> coroutine, const promise_base* base) {
   if (!base || !base->context || !base->context->runtime)
     throw error(errc::no_runtime, "await the reactor");
-  context_ = base->context;
-  if (!reactor_) reactor_ = &context_->runtime->reactor();
-  coroutine_ = coroutine;
-  if (context_->stop.stop_requested()) {
+  note(coroutine, base);
+  auto& context = *execution();
+  if (!reactor_) reactor_ = &context.runtime->reactor();
+  if (context.stop.stop_requested()) {
     stopped_ = true;
     return false;
   }
-  if (context_->stop.stop_possible()) on_stop_.emplace(context_->stop, request_stop{*this});
+  if (context.stop.stop_possible()) on_stop_.emplace(context.stop, request_stop{*this});
   if (this_executor == reactor_)
     begin_on_reactor();
   else
@@ -50,7 +50,7 @@ void reactor_await::stop_on_reactor() noexcept {
   stop_posted_ = false;
   ended_early_ = true;
   if (completed_)
-    resume_at_home(coroutine_, context_);
+    resume_at_home();
   else if (begun_)
     end_early();
   else
@@ -58,10 +58,10 @@ void reactor_await::stop_on_reactor() noexcept {
 }
 
 void reactor_await::complete(const char* after) noexcept {
-  name_step(after, context_->stage_number);
+  name_step(after, execution()->stage_number);
   completed_ = true;
   on_stop_.reset();  // waits for a request that is being made; none can come afterwards
-  if (!stop_posted_) resume_at_home(coroutine_, context_);
+  if (!stop_posted_) resume_at_home();
 }
 
 operation::awaiter::awaiter(const io_operation& call) noexcept : io_operation(call) {

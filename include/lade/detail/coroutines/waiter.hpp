@@ -2,10 +2,9 @@
 
 #pragma once
 
-#include <lade/context.hpp>
 #include <lade/detail/common/fatal.hpp>
 #include <lade/detail/coroutines/mutex.hpp>
-#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/runtime/activity.hpp>
 #include <lade/detail/runtime/executor.hpp>
 
@@ -58,12 +57,8 @@ class wait_list {
 
 // The base of awaiters that park in a wait_list. Whoever wakes a waiter hands it what it waits
 // for, so that a woken waiter never has to look again.
-class waiter {
+class waiter : private parked_coroutine {
  public:
-  waiter() = default;
-  waiter(const waiter&) = delete;
-  waiter& operator=(const waiter&) = delete;
-
   // Resumes a settled waiter, which is gone when this returns: by a post, so that it may end the
   // coroutine that wakes it. Without a home it runs inside of this call.
   void resume() { post(false); }
@@ -74,10 +69,11 @@ class waiter {
 
   // The same, but on a thread of its executor the coroutine runs inside of this call.
   void resume_here_or_later() {
-    if (context_ && context_->home && !context_->home->is_current())
+    auto* context = execution();
+    if (context && context->home && !context->home->is_current())
       post(true);
     else
-      coroutine_.resume();
+      parked_coroutine::resume_here();
   }
 
  protected:
@@ -89,7 +85,7 @@ class waiter {
             Settled settled) {
     note(coroutine);
     if (!stop_possible()) return wait(guard, list, settled);
-    if (context_->stop.stop_requested()) {
+    if (execution()->stop.stop_requested()) {
       progress_ = progress::stopped;
       return false;
     }
@@ -122,12 +118,7 @@ class waiter {
     list.push_front(*this);
     progress_ = progress::parked;
   }
-  template <class Promise>
-  void note(std::coroutine_handle<Promise> coroutine) noexcept {
-    auto* base = base_of(coroutine);
-    coroutine_ = coroutine;
-    context_ = base ? base->context : nullptr;
-  }
+  using parked_coroutine::note;
 
   // Must be called first when the coroutine resumes: throws error(stopped, doing) if it was
   // stopped.
@@ -148,19 +139,20 @@ class waiter {
   enum class progress : unsigned char { arriving, parked, settled, stopped };
 
   void post(bool later) {
-    if (!context_ || !context_->home) return coroutine_.resume();
-    job work = {resume_here, this, context_->distance};
+    auto* context = execution();
+    if (!context || !context->home) return parked_coroutine::resume_here();
+    job work = {resume_settled, this, context->distance};
     work.may_wait = later;
-    context_->home->post(work);
+    context->home->post(work);
   }
 
-  bool stop_possible() const noexcept { return context_ && context_->stop.stop_possible(); }
+  bool stop_possible() const noexcept { return execution() && execution()->stop.stop_possible(); }
 
   template <class Settled>
   bool watch_and_wait(mutex& guard, wait_list& list, Settled& settled) {
     mutex_ = &guard;
     list_ = &list;
-    on_stop_.emplace(context_->stop, stop_request{*this});
+    on_stop_.emplace(execution()->stop, stop_request{*this});
     return wait(guard, list, settled);
   }
 
@@ -177,10 +169,10 @@ class waiter {
     return true;
   }
 
-  static void resume_here(void* settled) noexcept {
+  static void resume_settled(void* settled) noexcept {
     auto& self = *static_cast<waiter*>(settled);
-    name_step("after a wait", self.context_->stage_number);
-    self.coroutine_.resume();
+    name_step("after a wait", self.execution()->stage_number);
+    self.parked_coroutine::resume_here();
   }
 
   void stop() noexcept;
@@ -188,8 +180,6 @@ class waiter {
 
   waiter* next_ = nullptr;
   waiter* previous_ = nullptr;
-  std::coroutine_handle<> coroutine_;
-  const context* context_ = nullptr;
   mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
   progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/runtime/reactor.hpp>
 
 #include <coroutine>
@@ -13,7 +13,7 @@ namespace lade::detail {
 
 // What awaits the reactor, from any executor: begins there, resumes its coroutine at home, and
 // ends early when the coroutine is asked to stop. Lives in the coroutine's frame.
-class reactor_await {
+class reactor_await : private parked_coroutine {
  public:
   bool await_ready() const noexcept { return false; }
 
@@ -42,7 +42,7 @@ class reactor_await {
   bool ended_early() const noexcept { return ended_early_; }
 
   reactor& where() const noexcept { return *reactor_; }
-  lade::trace* trace() const noexcept { return context_->trace; }
+  lade::trace* trace() const noexcept { return execution()->trace; }
 
  private:
   struct request_stop {
@@ -50,12 +50,10 @@ class reactor_await {
     void operator()() const noexcept;
   };
 
-  bool suspend(std::coroutine_handle<> coroutine, promise_base* base);
+  bool suspend(std::coroutine_handle<> coroutine, const promise_base* base);
   void begin_on_reactor() noexcept;
   void stop_on_reactor() noexcept;
 
-  std::coroutine_handle<> coroutine_;
-  const lade::context* context_ = nullptr;
   reactor* reactor_ = nullptr;
   std::optional<std::stop_callback<request_stop>> on_stop_;
   std::atomic<bool> stop_posted_ = false;  // stop_on_reactor is in the reactor's queue
