@@ -8,6 +8,7 @@
 #include "failures.hpp"
 #include "handles.hpp"
 #include "origin.hpp"
+#include "permit.hpp"
 #include "ranges.hpp"
 #include "transfer.hpp"
 
@@ -121,17 +122,6 @@ struct attempt_result {
   std::optional<response> answer;
   std::optional<divided_object> divided;
   std::optional<failed_attempt> failure;
-};
-
-// Holds a permit that has been acquired.
-class permit {
- public:
-  explicit permit(semaphore& permits) noexcept : permits_(permits) {}
-  permit(const permit&) = delete;
-  ~permit() { permits_.release(); }
-
- private:
-  semaphore& permits_;
 };
 
 // Keeps the permits of a host alive. Must outlive the permits that are acquired from it.

@@ -2,6 +2,7 @@
 
 #include "failures.hpp"
 #include "origin.hpp"
+#include "permit.hpp"
 #include "profile_file.hpp"
 #include "settings.hpp"
 
@@ -120,16 +121,10 @@ void s3_store::state::set_location(std::string of_region, std::string at_endpoin
   location_ = std::move(made);
 }
 
-// Releases the permit when destroyed.
-struct loading_permit {
-  semaphore& permits;
-  ~loading_permit() { permits.release(); }
-};
-
 task<std::shared_ptr<const s3_location>> s3_store::state::location() const {
   if (auto known = known_location()) co_return known;
   co_await loading_.acquire();
-  loading_permit only(loading_);
+  permit only(loading_);
   if (auto known = known_location()) co_return known;
   auto profile = co_await without_budget(s3_profile::load({}));
   set_location(region.empty() ? require_region(std::string(profile.value("region"))) : region,
