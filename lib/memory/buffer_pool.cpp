@@ -39,7 +39,7 @@ class buffer_pool::reservation : private detail::waiter {
 
   buffer_pool::state& pool_;
   std::size_t bytes_;
-  const detail::memory_claim* claim_ = nullptr;  // of its coroutine
+  const detail::memory_claim* claim_ = nullptr;  // claim of the allocating coroutine; null: none
 };
 
 // The state of a pool, shared by its copies and its buffers. Waiters are served in FIFO order,

@@ -117,7 +117,8 @@ std::optional<std::uint64_t> proc_number(std::string_view text, std::string_view
   return std::nullopt;
 }
 
-// "  eth0: 1 2 3 4 5 6 7 8 9 ...": the first number is what was received, the ninth what was sent.
+// Lines are "  eth0: 1 2 3 4 5 6 7 8 9 ...": the first number is the bytes received, the ninth the
+// bytes sent.
 std::optional<network_bytes> network_bytes_of(std::string_view net_dev) {
   take_line(net_dev);
   take_line(net_dev);  // two lines of headings

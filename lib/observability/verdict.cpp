@@ -120,7 +120,7 @@ static const stage_statistics* held_back_by(const stage_statistics& limiting,
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
 }
 
-// What calls mostly do: compute, wait, or lack a CPU. Unknown while no call has returned.
+// Whether calls mostly compute, wait, or lack a CPU. Unknown while no call has returned.
 enum class pace : std::uint8_t { unknown, computes, waits, is_preempted };
 
 static pace pace_of(nanoseconds cpu, nanoseconds preempted, nanoseconds returned) {

@@ -1,4 +1,4 @@
-// Closes a stage that has coroutines of its own when the generator of its items ends.
+// owner: closes a stage that has coroutines of its own when the generator of its items ends.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The common base of the promises of tasks and generators: what a coroutine inherits from its
-// awaiter, and the completion callback of a task.
+// promise_base: the state that a task or generator inherits from its awaiter. completion: the
+// callback of a finished task.
 
 #pragma once
 
@@ -16,7 +16,7 @@ class promise_base {
  public:
   const lade::context* context = nullptr;
 
-  // Collects the lineage of the items that the coroutine consumes; null: nobody does.
+  // Collects the lineage of the items that the coroutine consumes; null: it is not collected.
   lineage* consumed = nullptr;
 
   void inherit(const promise_base& parent) noexcept {

@@ -1,4 +1,4 @@
-// The hand-over between a coroutine (a task or a generator) and the coroutine that awaits it.
+// rendezvous: passes control from a task or generator back to the coroutine that awaits it.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// Demands: which item the consumer of a run waits for. That item gets memory beyond the limit.
+// demand: the item that a taker waits for. memory_claim: whether an allocation is for that item,
+// and so may exceed the memory budget.
 
 #pragma once
 
@@ -22,7 +23,7 @@ namespace lade::detail {
 // An urgent item never waits for memory. So a run that is out of memory makes progress, one item at
 // a time if need be. While the consumer waits:
 // - A taker waits for the oldest unfinished item of the stage before it. A worker has that item, or
-//   takes it before any younger one. Being urgent, the item gets its memory and finishes.
+//   takes it before any younger one. The item is urgent, so it gets its memory and finishes.
 // - If that stage has no item, its taker waits for the next one, and the stage before it is urgent.
 // - A coroutine without items of its own, such as a source, is urgent while its taker waits for the
 //   next item.

@@ -1,4 +1,4 @@
-// The state of a profile, with which the nodes of the profiled pipeline are opened.
+// profiler: the state of a profile, which changes how the nodes of a pipeline are opened.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The properties of a node, for plans, descriptions and statistics.
+// node_facts: the properties of a node, for plans, descriptions and statistics.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The settings of the stages of a run, and the tuning of those that are automatic.
+// tuned_stages: the settings of the stages of a run, and the tuning of automatic ones.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Where coroutines and functions run: the interface that the CPU pool and the reactor share.
+// executor: the common interface of the CPU pool, its shares and the reactor.
 
 #pragma once
 

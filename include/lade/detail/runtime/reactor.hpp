@@ -1,4 +1,4 @@
-// The reactor: a thread that waits for system calls and timers. Common part of its backends.
+// reactor: a thread that waits for system calls and timers. The common part of its backends.
 
 #pragma once
 

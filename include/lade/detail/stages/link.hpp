@@ -40,7 +40,7 @@ struct link_options {
   // Whether the link stops its inputs when it closes. If not, the consumer's stop must do so.
   bool stops_inputs = true;
 
-  // Whether the link counts the items of the stage that go in and come out.
+  // Whether the link counts the input and output items of the stage.
   bool counts_items = false;
 
   // Whether items in the link are marked as in flight in the path that contains it. Not if the
@@ -61,7 +61,7 @@ struct link_options {
   bool carries_results = false;
 
   // Whether the link is the output queue of the run. The memory that its next item needs is
-  // estimated as the mean of what all stages have allocated for an item.
+  // estimated as the mean of the bytes that all stages have allocated for an item.
   bool is_output = false;
 
   // The options of a queue of up to `queued` items from one input, for a stage of its own.

@@ -1,4 +1,4 @@
-// The fan-out of items to the paths of a stage, such as route and tee.
+// split: the fan-out of items to the paths of a stage, such as route and tee.
 
 #pragma once
 
