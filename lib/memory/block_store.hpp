@@ -15,8 +15,8 @@ namespace lade::detail {
 struct block_group;
 
 // A block, and the group that contains it. If the resource can discard pages, blocks of more than
-// 32 KiB and up to 2 MiB lie side by side in huge pages, which disks write faster than many small
-// pages. Other blocks are groups of one.
+// 32 KiB and up to 2 MiB lie side by side in huge pages. Disks write faster to huge pages than to
+// many small ones. Other blocks are groups of one.
 struct block {
   void* memory = nullptr;
   block_group* group = nullptr;

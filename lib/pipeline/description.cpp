@@ -16,9 +16,9 @@ namespace lade {
 
 namespace detail {
 
-// Collects the stages of a pipeline in the order in which a run opens them: from the last node to
-// the sources, the inputs of a stage one after the other, the paths of a split from the last to the
-// first, then the split. in_order() reverses this order, as statistics do.
+// Collects the stages of a pipeline in the order in which a run opens them, from the last node to
+// the sources. The inputs of a stage follow each other; the paths of a split, from the last to the
+// first, precede the split. in_order() reverses this order, as statistics do.
 class described_stages {
  public:
   explicit described_stages(const node_base& last) { visit(last, nullptr); }

@@ -369,9 +369,9 @@ void progress::record_locked(const lineage& origin) {
   parts_ = origin.part();
 }
 
-// The last item of a shard also has the last position of the shard. If `range` is that position,
-// and the range before is in the same shard, fills the gap between, so that a delivered shard is
-// one range.
+// The last item of a shard also has the last position of the shard. If `range` is that position and
+// the range before is in the same shard, fills the gap between them. So a delivered shard is one
+// range.
 static lineage::range up_to_end_of_shard(const lineage::range& range, const lineage::range* before,
                                          const dealing& source) {
   auto shard_of = [&](std::uint64_t at) { return (at - source.begin) / source.shard_span; };

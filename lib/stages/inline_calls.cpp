@@ -45,7 +45,7 @@ std::uint32_t inline_calls::some() noexcept {
   return draw_ >> 25;
 }
 
-// The skipped calls are assumed to have taken as long as this one, but not longer in total than the
+// Assumes that each skipped call took as long as this one, but all together not longer than the
 // time since the last measured call.
 void inline_calls::note(std::string item, const lineage& origin, clock::time_point now,
                         bool awaited) {

@@ -1,5 +1,6 @@
 // Bounds the stack depth of long pipelines. Inline stages open, call and destroy each other
-// recursively, so a long chain of them is divided into parts that each start on an empty stack.
+// recursively. So a long chain of them is divided into parts, each of which starts on an empty
+// stack.
 
 #pragma once
 

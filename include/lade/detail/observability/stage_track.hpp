@@ -11,9 +11,9 @@
 
 namespace lade::detail {
 
-// Adds the track to the trace at its first use, at the latest in the destructor. Not earlier,
-// because the name of the stage contains its number among its namesakes, which is known only when
-// the stages before it have been opened. Does nothing without a trace.
+// Adds the track to the trace at its first use, at the latest in the destructor. Earlier, the name
+// of the stage is not known: it contains the number of the stage among its namesakes, some of which
+// are opened later. Does nothing without a trace.
 class stage_track {
  public:
   stage_track(trace* to, const stage_counters& stage) noexcept : trace_(to), stage_(stage) {}

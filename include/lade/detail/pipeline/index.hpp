@@ -109,8 +109,8 @@ std::string why_inexact(const std::vector<order_step>& steps);
 // The last step, if it is a shard; otherwise the only shard of all items.
 shard_step part_of(const std::vector<order_step>& steps);
 
-// The index of an item in its list, and its position in the order of the epoch across all ranks,
-// which the last shuffle or draw determines.
+// The index of an item in its list, and its position in the order of the epoch across all ranks.
+// The last shuffle or draw determines that order.
 struct place {
   std::uint64_t index;
   std::uint64_t position;

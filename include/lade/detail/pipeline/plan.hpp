@@ -46,8 +46,8 @@ struct planned_rules {
   const planned_node* batches_for = nullptr;
 };
 
-// One place of a node in the graph. A node has several places, and is opened at each of them, if it
-// is an input of several nodes, or several inputs of one node.
+// One place of a node in the graph. A node that is an input of several nodes, or several inputs of
+// one, has several places. It is opened at each of them.
 struct planned_node {
   const node_base* node = nullptr;       // null at the end, behind the last node
   const planned_node* behind = nullptr;  // node that takes its items

@@ -21,8 +21,8 @@ namespace lade::detail {
 //   reads the current step and takes the long ones.
 // - Lock: the current step is in atomics, so that a short step takes no lock. mutex_ guards the
 //   long steps that have ended.
-// - Time: from a coarse clock, so within a few milliseconds. It excludes time in which the thread
-//   was runnable and the system ran others.
+// - Time: from a coarse clock, accurate to a few milliseconds. A step is long if it exceeds
+//   `allowed` even without the time in which the thread was runnable and the system ran others.
 class activity {
  public:
   // The longest duration of a step that is not reported.
@@ -67,8 +67,8 @@ class activity {
   // Wakes the thread of wake_later() now, if there is one. Any thread.
   void wake_now() noexcept;
 
-  // Returns the steps that have ended since the last call and exceeded `allowed`, at most one for
-  // each stage, and the current step if it exceeds `allowed`. One thread at a time.
+  // Returns the long steps that have ended since the last call, at most one for each stage. Adds
+  // the current step if it is long already. One thread at a time.
   std::vector<step> take_long();
 
  private:

@@ -17,9 +17,9 @@ class job_queue {
   bool empty() const noexcept { return count_ == 0; }
   const job& front() const noexcept { return jobs_[first_]; }
 
-  // Ensures capacity for one more job. `lock`: holds the owner's mutex. Never fails, since somebody
-  // would wait forever for a lost job: if the queue is full and there is no memory, it releases the
-  // mutex and blocks until there is memory or a job has been popped.
+  // Ensures capacity for one more job. `lock`: holds the owner's mutex. If the queue is full and
+  // memory is exhausted, releases the mutex and blocks until that changes. Never fails: a coroutine
+  // whose job is lost would wait forever.
   void make_room(std::unique_lock<std::mutex>& lock) noexcept;
 
   // Requires capacity: see make_room().
