@@ -11,7 +11,7 @@ namespace lade::detail {
 static std::vector<double> around_one(std::vector<double> weights, const char* doing) {
   require_weights(doing, weights);
   auto most = std::ranges::max(weights);
-  for (auto& each : weights) each /= most;  // so that their sum is finite
+  for (auto& each : weights) each /= most;  // keeps the sum finite
   auto sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (auto& each : weights) each *= static_cast<double>(weights.size()) / sum;
   return weights;
@@ -34,7 +34,7 @@ alias_table::alias_table(const std::vector<double>& weights, const char* doing) 
     above.pop_back();
     below.push_back(heavy);
   }
-  // What is left would be 1 but for rounding, unless it is nothing.
+  // Without rounding errors, the shares left over would be 1; those of zero weights stay 0.
   for (auto light : below) columns_[light].share = weights[light] > 0 ? 1 : 0;
   for (auto& each : columns_)
     digest_ = scramble(scramble(digest_ ^ std::bit_cast<std::uint64_t>(each.share)) ^ each.other);

@@ -10,8 +10,8 @@
 
 namespace lade {
 
-// What each byte does to a CRC, k bytes before the end of a word. The polynomial is reflected: its
-// lowest coefficient is the highest bit.
+// tables[k][byte]: the contribution to a CRC of a byte that k bytes follow in its word. The
+// polynomial is reflected: its lowest coefficient is the highest bit.
 template <class T>
 using crc_tables = std::array<std::array<T, 256>, 8>;
 
@@ -31,7 +31,7 @@ static constexpr crc_tables<T> make_crc_tables(T polynomial) {
   return tables;
 }
 
-// Eight bytes at a time: the tables of a word's bytes do not wait for each other.
+// Processes eight bytes at a time, since their table lookups are independent of each other.
 template <class T>
 static T crc_by_tables(const crc_tables<T>& tables, T state,
                        std::span<const std::byte> bytes) noexcept {
@@ -60,7 +60,8 @@ std::uint32_t detail::crc32c_by_tables(std::uint32_t state,
 
 bool detail::has_sse42() noexcept { return __builtin_cpu_supports("sse4.2") != 0; }
 
-// Polynomials modulo CRC-32C's, reflected: the highest bit is the coefficient of 1.
+// The product of two polynomials modulo the one of CRC-32C. Reflected: the highest bit is the
+// coefficient of 1.
 static constexpr std::uint32_t crc32c_product(std::uint32_t a, std::uint32_t b) noexcept {
   std::uint32_t product = 0;
   for (; a != 0; a <<= 1) {
@@ -70,7 +71,7 @@ static constexpr std::uint32_t crc32c_product(std::uint32_t a, std::uint32_t b) 
   return product;
 }
 
-// What `bytes` zero bytes do to each byte of a CRC: they multiply it by x to the power 8 * bytes.
+// Tables that shift a CRC over a number of zero bytes, which multiplies it by x^(8 * bytes).
 using crc32c_shift = std::array<std::array<std::uint32_t, 256>, 4>;
 
 static constexpr crc32c_shift make_crc32c_shift(std::size_t bytes) {
@@ -97,7 +98,8 @@ static std::uint64_t word_at(const std::byte* from) noexcept {
   return word;
 }
 
-// Three parts at a time, since the instruction takes three cycles and one begins in each.
+// Processes three parts in parallel: the instruction has a latency of three cycles and a throughput
+// of one per cycle.
 template <std::size_t Bytes>
 [[gnu::target("sse4.2")]] static std::uint32_t crc32c_of_thirds(
     std::uint32_t state, std::span<const std::byte>& bytes) noexcept {

@@ -2,7 +2,7 @@
 
 namespace lade::detail {
 
-// What this thread has yet to delete; null unless it is deleting something.
+// The list of objects that this thread still has to delete; null unless it is deleting one.
 static constinit thread_local const counted** to_delete = nullptr;
 
 void counted::delete_chain() const noexcept {

@@ -7,7 +7,7 @@
 
 namespace lade::detail {
 
-// `escaped` gives what stands for a byte that is not UTF-8.
+// `escaped`: returns the replacement for a byte that is not UTF-8.
 template <class Escape>
 static std::string json_quoted(std::string_view text, Escape escaped) {
   std::string result = "\"";

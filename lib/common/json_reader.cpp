@@ -180,7 +180,7 @@ char32_t json_reader::read_hex() {
   return value;
 }
 
-// What follows a backslash. Characters beyond 16 bits are two surrogates.
+// Reads an escape after its backslash. A character beyond 16 bits is a pair of surrogates.
 void json_reader::read_escape(std::string& into) {
   constexpr std::string_view letters = "\"\\/bfnrt";
   constexpr std::string_view meanings = "\"\\/\b\f\n\r\t";
@@ -202,7 +202,7 @@ void json_reader::read_escape(std::string& into) {
   append_utf8(into, code);
 }
 
-// How many bytes from the beginning stand for themselves in a string and are ASCII.
+// The number of leading bytes that are ASCII and need no escape in a string.
 static std::size_t plain_json_bytes(std::string_view text) noexcept {
   std::size_t i = 0;
   while (i < text.size() && text[i] >= ' ' && text[i] != '"' && text[i] != '\\') ++i;

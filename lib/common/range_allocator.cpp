@@ -62,7 +62,8 @@ std::byte* range_allocator::deallocate(std::byte* memory) noexcept {
   return is_whole ? region : nullptr;
 }
 
-// Makes a free range that short. If that throws, it is what it was before it was aligned.
+// Splits a free range after `bytes`. If that throws, joins it with the part that was cut off for
+// the alignment.
 void range_allocator::cut(range_map::iterator at, std::size_t bytes) {
   if (at->second.bytes == bytes) return;
   try {
@@ -73,7 +74,7 @@ void range_allocator::cut(range_map::iterator at, std::size_t bytes) {
   }
 }
 
-// Divides a free range. Returns the second part.
+// Splits a free range at `offset`. Returns the second part.
 range_allocator::range_map::iterator range_allocator::split(range_map::iterator at,
                                                             std::size_t offset) {
   auto* second = at->first + offset;

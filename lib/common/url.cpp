@@ -56,22 +56,22 @@ static bool counts(std::string_view parameter) noexcept {
   return is_one_of(names, parameter);
 }
 
-// A value that is taken for one may be the end of others, where they are divided in an unusual way.
+// Whether the text may contain further parameters, separated in an unusual way.
 static bool may_hold_others(std::string_view value) noexcept {
   return value.find_first_of("=;?@:") != std::string_view::npos;
 }
 
-// Of a name that was shown before, and of what has been put behind it: "..." or ".../a.jpg".
+// Whether the secret has been replaced already: "...", or ".../a.jpg" if a path was appended.
 static bool is_hidden(std::string_view value) noexcept {
   return value == "..." || (value.starts_with(".../") && !may_hold_others(value));
 }
 
 static std::string parameter_without_secrets(std::string_view parameter) {
-  constexpr std::size_t longest_marker = 10;  // without a value, such as "acl"; others are tokens
+  constexpr std::size_t longest_marker = 10;  // a longer name without a value is a token
   auto name = name_of_parameter(parameter);
   auto value = parameter.substr(std::min(parameter.size(), name.size() + 1));
   if (may_hold_others(name)) return "...";
-  bool has_value = value.find_first_not_of('=') != std::string_view::npos;  // the end of base64
+  bool has_value = value.find_first_not_of('=') != std::string_view::npos;  // base64 ends in "="
   if (!has_value && name.size() > longest_marker && !names_objects(name)) return "...";
   if (!has_value && value.empty()) return std::string(parameter);
   bool is_harmless = is_hidden(value) || (names_objects(name) && !may_hold_others(value)) ||
@@ -88,12 +88,12 @@ static std::string query_without_secrets(std::string_view query) {
   return shown;
 }
 
-// The beginning of what is no user information, and whether it is certain: a password may have been
-// written with bytes in it that end an authority (RFC 3986, section 3.2).
+// The end of the user information, and whether it is certain: an unescaped password may contain
+// bytes that end an authority (RFC 3986, section 3.2).
 struct user_information {
   std::size_t end = 0;
   bool is_certain = true;
-  bool is_all = false;  // what follows may be a query, or a fragment
+  bool is_all = false;  // the rest may be a query or fragment, so all of it is hidden
 };
 
 static user_information find_user_information(std::string_view rest) noexcept {
@@ -106,8 +106,8 @@ static user_information find_user_information(std::string_view rest) noexcept {
   return {.end = last + 1, .is_certain = false, .is_all = is_all};
 }
 
-// Where a URL goes on behind its scheme; nothing in other names. There may be several schemes,
-// "tar::https://", and more slashes than two.
+// The index after the scheme of a URL; npos for other names. Handles several schemes, as in
+// "tar::https://", and more than two slashes.
 static std::size_t end_of_scheme(std::string_view name) noexcept {
   auto end = name.find("://");
   if (end == std::string_view::npos) return end;
@@ -129,8 +129,8 @@ std::string without_secrets(std::string_view name) {
   return shown + std::string(path) + query_without_secrets(query);
 }
 
-// A way to sign URLs: the parameters that must be there, those of which one must be, where there
-// are any, and all that belong to it.
+// A kind of signed URL. A URL is of this kind if it has all parameters of `required` and, unless
+// that is empty, one of `one_of`. `all`: the parameters that belong to the signature.
 struct signature_kind {
   std::span<const std::string_view> required;
   std::span<const std::string_view> one_of;

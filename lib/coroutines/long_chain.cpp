@@ -12,8 +12,8 @@
 
 namespace lade::detail {
 
-// Calls a function on a thread of its own, whose stack is empty, and waits for it. Throws what it
-// throws.
+// Calls a function on a new thread, whose stack is empty, and waits for it. The thread counts as
+// one of the caller's executor. Rethrows the exception of the function.
 static void call_on_new_stack(const std::function<void()>& function) {
   std::exception_ptr failure;
   auto call = [&, home = this_executor] {
@@ -28,7 +28,7 @@ static void call_on_new_stack(const std::function<void()>& function) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// `co_await new_stack()` goes on in another job of the coroutine's executor, where it has one.
+// `co_await new_stack()` continues the coroutine in another job of its executor, if it has one.
 class new_stack {
  public:
   bool await_ready() const noexcept { return false; }
@@ -42,14 +42,15 @@ class new_stack {
   void await_resume() const noexcept {}
 };
 
-// The items of a part of a chain, which counted deletes when no other part is being deleted.
+// The generator of one part of a chain. Its base `counted` defers the deletion while another part
+// is being deleted, so deletion does not recurse over parts.
 class chain_part final : public counted {
  public:
   explicit chain_part(generator opened) noexcept : items(std::move(opened)) {}
   generator items;
 };
 
-// Passes items on between two parts of a chain.
+// Forwards items from one part of a chain to the next.
 static generator pass_on(counted_ptr<chain_part> part) {
   while (true) {
     void* item = nullptr;

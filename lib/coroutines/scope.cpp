@@ -4,7 +4,7 @@
 
 namespace lade {
 
-// How long a destructor that finds no work to run waits before it looks again.
+// The interval at which a destructor on a thread of an executor looks for jobs to run.
 static constexpr std::chrono::microseconds between_looks{50};
 
 scope::scope(const context& execution) : context_(execution) {
@@ -43,7 +43,7 @@ void scope::child_ended(std::exception_ptr failure) noexcept {
     std::lock_guard lock(mutex_);
     if (--live_ > 0) return;
     woken = joining_.settle_all();
-    all_ended_.notify_all();  // under the mutex: the scope may end as soon as it is released
+    all_ended_.notify_all();  // under the mutex: after its release, the scope may be destroyed
   }
   woken.resume_all();
 }

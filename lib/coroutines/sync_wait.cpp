@@ -8,7 +8,8 @@ namespace lade {
 
 namespace detail {
 
-// For less time than it takes to fall asleep and be woken: docs/decisions/spin-before-sleep.md.
+// Spins for less time than falling asleep and being woken takes. See
+// docs/decisions/spin-before-sleep.md.
 void blocking_completion::spin() const noexcept {
   constexpr auto now = std::chrono::steady_clock::now;
   auto until = now() + std::chrono::microseconds(2);
@@ -22,7 +23,8 @@ void blocking_completion::wait() noexcept {
   while (state_.load(std::memory_order_acquire) == awaited) futex_wait(state_, awaited);
 }
 
-// Once the state is set the waiter may be gone.
+// After the exchange, the waiter may have destroyed the completion: only the address of the state
+// may be used.
 void blocking_completion::finish(completion& self) noexcept {
   auto& state = static_cast<blocking_completion&>(self).state_;
   if (state.exchange(finished, std::memory_order_acq_rel) == awaited) futex_wake_one(&state);

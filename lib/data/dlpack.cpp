@@ -13,7 +13,7 @@
 
 namespace lade {
 
-static constexpr std::uint8_t dlpack_bool = 6;  // kDLBool, which headers before DLPack 0.8 lack
+static constexpr std::uint8_t dlpack_bool = 6;  // kDLBool, which DLPack has since 0.8
 
 // In the order of element_type.
 static constexpr std::array<DLDataType, element_types> dlpack_types{{{dlpack_bool, 8, 1},
@@ -61,7 +61,7 @@ static dimensions dimensions_of(const std::int64_t* values, int rank) {
   return dimensions(std::span(values, static_cast<std::size_t>(rank)));
 }
 
-// The bytes between the first and the last element in memory.
+// The bytes from the lowest element in memory to the highest. `first`: the element at index 0.
 static std::span<std::byte> bytes_of(const tensor_spec& spec, const dimensions& strides,
                                      std::byte* first) {
   if (spec.elements() == 0) return {first, 0};
@@ -78,7 +78,7 @@ static std::span<std::byte> bytes_of(const tensor_spec& spec, const dimensions& 
   return {first + lowest * size, static_cast<std::size_t>((highest - lowest) * size)};
 }
 
-// An exported tensor and what DLPack wants to point to.
+// An exported tensor, and the arrays that its DLManagedTensor points to.
 struct exported_tensor {
   explicit exported_tensor(tensor exported) : shared(std::move(exported)) {
     std::ranges::copy(shared.shape(), shape.begin());
@@ -111,7 +111,7 @@ tensor from_dlpack(DLManagedTensor* foreign) {
   auto& described = foreign->dl_tensor;
   tensor_spec spec{element_type_of(described.dtype),
                    dimensions_of(described.shape, described.ndim)};
-  (void)spec.bytes();  // refuses extents that cannot be
+  (void)spec.bytes();  // throws if the extents are invalid
   auto strides = described.strides ? dimensions_of(described.strides, described.ndim)
                                    : contiguous_strides(spec.shape);
   auto* first = static_cast<std::byte*>(described.data) + described.byte_offset;

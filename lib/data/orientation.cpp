@@ -10,7 +10,7 @@ static int valid_orientation(unsigned value) noexcept {
   return value >= 1 && value <= 8 ? static_cast<int>(value) : 0;
 }
 
-// The orientation in an XMP packet, an attribute or an element; 0 if there is none.
+// The orientation in an XMP packet, as an attribute or an element; 0 if there is none.
 static int orientation_in_xmp(std::string_view packet) noexcept {
   constexpr std::string_view name = "tiff:Orientation";
   for (auto at = packet.find(name); at != packet.npos; at = packet.find(name, at + 1)) {
@@ -39,7 +39,7 @@ void orientation_search::read_prefixed(byte_view body) noexcept {
   if (body.begins(xmp_prefix)) read_xmp(body.text().substr(xmp_prefix.size()));
 }
 
-// Segments: a marker of two bytes, then a length that counts itself.
+// A segment is a marker of two bytes, and a length that includes its own two bytes.
 void orientation_search::read_jpeg(byte_view file) noexcept {
   constexpr std::uint64_t app1 = 0xffe1;
   constexpr std::uint64_t start_of_scan = 0xffda;

@@ -59,8 +59,8 @@ std::size_t tensor_spec::elements() const {
   return count;
 }
 
-// Where the strides of a shape without elements are more than 63 bits can hold, they wrap around:
-// nothing is reached by them.
+// Wraps around on overflow. Only a shape without elements can overflow, and its strides are not
+// used.
 static std::int64_t next_stride(std::int64_t stride, std::int64_t extent) noexcept {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(stride) *
                                    static_cast<std::uint64_t>(extent));
@@ -107,8 +107,7 @@ tensor::tensor(const tensor_spec& spec, const dimensions& strides, buffer memory
   require(before + lowest >= 0 && highest < behind, spec, "elements outside of the buffer");
 }
 
-// `wanted` is a function's description by the compiler: "... [T = float]" or "... [with T =
-// float]".
+// `wanted`: __PRETTY_FUNCTION__, which ends in "[T = float]" or "[with T = float]".
 void tensor::refuse_elements(std::string_view wanted) const {
   auto type = wanted.substr(wanted.find("T = ") + 4);
   type = type.substr(0, type.find_first_of("];"));

@@ -34,7 +34,7 @@ std::string_view tiff_tags::fault() const {
   const std::size_t entry_bytes = wide_ ? 20 : 12;
   if (entries_ == 0 || first_ > file_.size() || entries_ > (file_.size() - first_) / entry_bytes)
     return cut_off;
-  std::uint64_t left = 2 * file_.size();  // some writers let tags with equal values share them
+  std::uint64_t left = 2 * file_.size();  // not 1: some writers share the bytes of equal values
   for (std::uint64_t i = 0; i < entries_; ++i) {
     const auto one = entry_at(i);
     if (!file_.holds(one.at, one.bytes)) return cut_off;
@@ -48,7 +48,7 @@ unsigned tiff_tags::short_of(std::uint32_t tag) const {
   constexpr std::uint32_t unsigned_16_bits = 3;
   for (std::uint64_t i = 0; i < entries_; ++i) {
     const auto one = entry_at(i);
-    if (one.type == 0) break;  // behind the end
+    if (one.type == 0) break;  // past the end of the file
     if (one.tag == tag)
       return one.type == unsigned_16_bits ? static_cast<unsigned>(number(one.at, 2)) : 0;
   }

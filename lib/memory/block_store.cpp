@@ -18,15 +18,16 @@ namespace lade::detail {
 static constexpr std::size_t small_page_bytes = 4096;
 static constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-// Blocks side by side. In the masks the lowest bit stands for the first.
+// Adjacent blocks of one allocation. The lowest bit of a mask is the first block. A block that is
+// in neither `full` nor `empty` is in use.
 struct block_group {
   memory_resource& resource;
   std::size_t block_bytes;
   std::size_t bytes;
   std::uint64_t all;
   std::byte* memory = nullptr;
-  std::uint64_t full = 0;   // not out, and with memory
-  std::uint64_t empty = 0;  // not out, and without memory: never used, or given to the system
+  std::uint64_t full = 0;
+  std::uint64_t empty = 0;
   block_group* previous = nullptr;
   block_group* next = nullptr;
 
@@ -54,7 +55,7 @@ std::byte* allocate_from(memory_resource& resource, std::size_t bytes, std::size
         fmt::format("allocate {} bytes of {}, which returned null", bytes, resource.name()));
 }
 
-// Multiples of 64 up to 512, from there on eight steps for each doubling.
+// Multiples of 64 up to 512, then eight sizes for each power of two; above 4 KiB, whole pages.
 std::size_t block_bytes_for(std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4) raise_no_memory(bytes);
   if (bytes <= 512) return round_up(bytes, buffer::alignment);
@@ -62,7 +63,7 @@ std::size_t block_bytes_for(std::size_t bytes) {
   return round_up(bytes, bytes > small_page_bytes ? std::max(step, small_page_bytes) : step);
 }
 
-// The place of a block's size among all sizes.
+// The index of a block size among all sizes.
 static std::size_t size_number(std::size_t block_bytes) noexcept {
   if (block_bytes <= 512) return block_bytes / buffer::alignment - 1;
   auto exponent = static_cast<std::size_t>(std::bit_width(block_bytes - 1)) - 1;  // 9 or more
@@ -173,7 +174,7 @@ void block_store::shrink(std::size_t bytes, surplus& to) noexcept {
     while (kept_bytes_ > goal && full_[size].first) empty_out(*full_[size].first, to);
 }
 
-// Takes the memory of all blocks of a group that are not out.
+// Makes all full blocks of a group empty.
 void block_store::empty_out(block_group& group, surplus& to) noexcept {
   kept_bytes_ -= static_cast<std::size_t>(std::popcount(group.full)) * group.block_bytes;
   if ((group.full | group.empty) == group.all) return drop(group, to);

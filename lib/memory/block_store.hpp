@@ -1,4 +1,4 @@
-// Memory in blocks of few sizes, which is used again: what a buffer_pool hands out.
+// block_store: the free blocks of a buffer_pool, in a limited number of sizes.
 
 #pragma once
 
@@ -14,25 +14,26 @@ namespace lade::detail {
 
 struct block_group;
 
-// A block, and the group that it is a part of. Where the resource can discard, blocks of more than
-// 32 KiB, up to 2 MiB, lie side by side in huge pages: disks write faster to those than to many
-// small pages. Other blocks are groups of one.
+// A block, and the group that contains it. If the resource can discard pages, blocks of more than
+// 32 KiB and up to 2 MiB lie side by side in huge pages. Disks write faster to huge pages than to
+// many small ones. Other blocks are groups of one.
 struct block {
   void* memory = nullptr;
   block_group* group = nullptr;
 };
 
-// Throws error(not_enough_memory) that tells how many bytes there are not.
+// Throws error(not_enough_memory) for an allocation of `bytes`.
 [[noreturn]] void raise_no_memory(std::size_t bytes);
 
-// What a resource allocates. Throws what it throws, and error(not_enough_memory) if it returns
-// null.
+// Allocates from a resource. Rethrows its exceptions. Throws error(not_enough_memory) if the
+// resource returns null.
 std::byte* allocate_from(memory_resource& resource, std::size_t bytes, std::size_t alignment);
 
-// The size of the block for so many bytes. Throws error(not_enough_memory) if that is absurd.
+// The size of the block for `bytes`. Throws error(not_enough_memory) if it could overflow.
 std::size_t block_bytes_for(std::size_t bytes);
 
-// Memory that goes back to its resource with this object. That takes long: do it without a mutex.
+// Groups whose memory the destructor deallocates. Deallocation is slow, so the object must be
+// destroyed without the mutex.
 class surplus {
  public:
   surplus() = default;
@@ -49,9 +50,17 @@ class surplus {
   block_group* groups_ = nullptr;
 };
 
-// The blocks of a resource that are not out. Its records lie outside of the blocks, which may be
-// memory of a device. Guarded by the mutex of whoever owns it. All blocks must be back when it is
-// destroyed.
+// The free blocks of one resource. A block is in use, full or empty:
+//
+//   new_block() ──> in use ── keep() ──> full: free, with memory ───── take() ──> in use
+//                          ── drop() ──> empty: free, without memory ─ take() ──> in use
+//                   full ── shrink() ──> empty
+//
+// A group without used and full blocks returns to the resource.
+//
+// - Records lie outside the blocks, which may be memory of a device.
+// - Guarded by the mutex of its owner, except new_block().
+// - All blocks must be free when the store is destroyed.
 class block_store {
  public:
   explicit block_store(memory_resource& resource) : resource_(share_of(resource)) {}
@@ -61,25 +70,24 @@ class block_store {
 
   memory_resource& resource() const noexcept { return *resource_; }
 
-  // The bytes of blocks that are not out and have memory of the resource.
+  // The bytes of all full blocks.
   std::size_t kept_bytes() const noexcept { return kept_bytes_; }
 
-  // A block that nobody has had yet, in untouched memory: needs no mutex. Throws what the resource
-  // throws. Other blocks of its group are handed out after add().
+  // Allocates a new group and returns its first block. Needs no mutex. Rethrows the exceptions of
+  // the resource. take() returns the other blocks of the group only after add().
   block new_block(std::size_t block_bytes) const;
   void add(const block& added) noexcept;
 
-  // A block of that size that is not out; one that has memory if there is such a one. Null if there
-  // is none.
+  // Takes a full block of the size, else an empty one. Null if there is neither.
   block take(std::size_t block_bytes) noexcept;
 
-  // Takes a block back.
+  // Returns a used block as a full one.
   void keep(block back) noexcept;
 
-  // Takes a block back without its memory.
+  // Returns a used block as an empty one.
   void drop(block back, surplus& to) noexcept;
 
-  // Takes the memory of kept blocks, `bytes` or more in all if there is so much, the largest first.
+  // Empties full blocks, the largest first, until `bytes` are released or none is left.
   void shrink(std::size_t bytes, surplus& to) noexcept;
 
  private:
@@ -98,8 +106,8 @@ class block_store {
   void drop(block_group& group, surplus& to) noexcept;
 
   std::shared_ptr<memory_resource> resource_;
-  std::array<group_list, sizes> full_{};   // groups with blocks that have memory
-  std::array<group_list, sizes> empty_{};  // groups whose blocks are out or have none
+  std::array<group_list, sizes> full_{};   // groups with full blocks
+  std::array<group_list, sizes> empty_{};  // groups with empty blocks and no full ones
   std::size_t kept_bytes_ = 0;
 };
 

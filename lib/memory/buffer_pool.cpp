@@ -21,7 +21,8 @@ using detail::block;
 using detail::block_bytes_for;
 using detail::block_store;
 
-// Waits until its bytes are reserved.
+// An allocation that waits until its bytes are reserved. A thread that frees bytes, or makes the
+// allocation urgent, reserves them and settles the waiter under the mutex.
 class buffer_pool::reservation : private detail::waiter {
  public:
   reservation(buffer_pool::state& pool, std::size_t block_bytes) noexcept
@@ -38,22 +39,30 @@ class buffer_pool::reservation : private detail::waiter {
 
   buffer_pool::state& pool_;
   std::size_t bytes_;
-  const detail::memory_claim* claim_ = nullptr;  // of its coroutine
+  const detail::memory_claim* claim_ = nullptr;  // claim of the allocating coroutine; null: none
 };
 
-// Shared by the pool and its buffers: it keeps itself alive while bytes are out.
+// The state of a pool, shared by its copies and its buffers. Waiters are served in FIFO order,
+// except urgent ones (see memory_claim), which get memory at once and beyond the limit.
+//
+// - Lock: the mutex guards all members from `used` on. Memory is allocated, deallocated and
+//   coroutines are resumed without it.
+// - Lifetime: the state keeps itself alive through `self` while bytes are in use.
+// - Urgency changes without the mutex. A waiter sets `some_wait`, then checks whether it is urgent.
+//   The thread that changes a demand calls reconsider(), which checks `some_wait` afterwards. The
+//   sequentially consistent fences between ensure that one of both sees the other.
 struct buffer_pool::state : std::enable_shared_from_this<state> {
   static constexpr std::size_t most_kept_without_limit = std::size_t{64} << 20;
 
   const std::size_t limit;
-  std::mutex mutex;                   // guards all that follows
-  std::atomic<std::size_t> used = 0;  // only would_wait reads it without the mutex
+  std::mutex mutex;
+  std::atomic<std::size_t> used = 0;  // read without the mutex by would_wait() only
   std::size_t peak = 0;
   std::uint64_t waits = 0;
   detail::wait_list waiters;
-  std::atomic<bool> some_wait = false;  // read without the mutex, by those who then take it
-  std::shared_ptr<state> self;          // while bytes are out
-  std::list<block_store> stores;        // of all resources; the first is that of the pool itself
+  std::atomic<bool> some_wait = false;  // read without the mutex by reconsider(); then it locks
+  std::shared_ptr<state> self;          // set while bytes are in use
+  std::list<block_store> stores;        // one for each resource; the first is the pool's own
 
   state(std::size_t limit_bytes, memory_resource& resource) : limit(limit_bytes) {
     stores.emplace_back(resource);
@@ -72,7 +81,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     return sum;
   }
 
-  // Takes the memory of kept blocks, so many bytes or more.
+  // Releases the memory of kept blocks, at least `bytes` if there are as many.
   detail::surplus shrink(std::size_t bytes) noexcept {
     detail::surplus unused;
     auto kept = kept_bytes();
@@ -96,21 +105,21 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     peak = std::max(peak, used.load());
   }
 
-  // Turns up to so many bytes that are reserved into part of `bytes` that are wanted. Gives how
-  // many.
+  // Reserves `bytes`, of which up to `reserved` are reserved already. Returns the number of bytes
+  // taken from `reserved`.
   std::size_t reserve_with(std::size_t reserved, std::size_t bytes) noexcept {
     auto turned = std::min(reserved, bytes);
     reserve(bytes - turned);
     return turned;
   }
 
-  // Whether so much may be given to whoever asks next. What is larger than the limit is given to
-  // nobody in a run but for the item that the run waits for, which may be another.
+  // Whether an allocation without priority may be granted now. In a run, an allocation that exceeds
+  // the limit is granted only when it is urgent.
   bool may_give(std::size_t bytes, const detail::memory_claim* claim) const noexcept {
     return fits(bytes) && !(claim && bytes > limit);
   }
 
-  // A block, or nothing if one would have to wait for it.
+  // Returns a block, or nothing if the caller would have to wait.
   block try_take(block_store& from, std::size_t bytes, const detail::memory_claim* claim) {
     std::unique_lock lock(mutex);
     if (!waiters.empty() || !may_give(bytes, claim)) return {};
@@ -118,8 +127,8 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     return take(from, bytes, lock);
   }
 
-  // A block for bytes that have been reserved. Unlocks: the system's memory takes its time, and a
-  // buffer that cannot be made of the block gives it back.
+  // Returns a block for reserved bytes. Releases the mutex, because allocation is slow, and because
+  // make_buffer(), if it fails, returns the block and so acquires the mutex.
   block take(block_store& from, std::size_t bytes, std::unique_lock<std::mutex>& lock) {
     if (auto kept = from.take(bytes); kept.memory) {
       lock.unlock();
@@ -140,7 +149,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     }
   }
 
-  // Where the resource has no more, what is kept of it may make room.
+  // If the resource has no memory, releases the kept blocks of the resource and tries again.
   block new_block(block_store& from, std::size_t bytes) {
     try {
       return from.new_block(bytes);
@@ -176,7 +185,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     granted.resume_all();
   }
 
-  // Somebody in front has left without being served.
+  // A waiter has left without memory, so the next ones may be served.
   void waiter_left() noexcept {
     detail::wait_list granted;
     {
@@ -186,7 +195,8 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     granted.resume_all();
   }
 
-  // Reserves for the waiters, the oldest first, as long as their bytes are free.
+  // Grants waiters in FIFO order, up to the first one that does not fit. Requires the mutex. The
+  // caller resumes the result after it has released the mutex.
   detail::wait_list grant() noexcept {
     detail::wait_list granted;
     while (auto* waiting = static_cast<reservation*>(waiters.first())) {
@@ -198,7 +208,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     return granted;
   }
 
-  // Lets those through for whose items a run waits.
+  // Grants all urgent waiters.
   void let_urgent_through() noexcept {
     detail::wait_list granted;
     {
@@ -211,7 +221,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
         granted.push_back(*waiting);
       }
       if (!granted.empty()) {
-        auto more = grant();  // it may have been in the way of smaller ones
+        auto more = grant();  // the next waiters may be smaller
         while (auto* waiting = more.settle_first()) granted.push_back(*waiting);
       }
     }
@@ -232,7 +242,7 @@ bool buffer_pool::reservation::await_suspend(
     std::coroutine_handle<task<>::promise_type> coroutine) {
   if (auto* execution = coroutine.promise().context) claim_ = execution->claim;
   return park_after_look(coroutine, pool_.mutex, pool_.waiters, [this] {
-    // Whoever comes to wait for this item from now on sees that it waits, or is seen here.
+    // A thread that makes this item urgent sees some_wait, or is_urgent() sees the change.
     pool_.some_wait = true;
     std::atomic_thread_fence(std::memory_order_seq_cst);
     bool now = (pool_.waiters.empty() && pool_.may_give(bytes_, claim_)) || is_urgent();
@@ -246,12 +256,12 @@ bool buffer_pool::reservation::await_suspend(
 }
 
 void buffer_pool::reservation::await_resume() {
-  char doing[48];  // what is granted is not lost for want of memory for a text
+  char doing[48];  // on the stack: a failed allocation of the text would lose the granted bytes
   std::snprintf(doing, sizeof doing, "allocate %zu bytes", bytes_);
   try {
     finish(doing);
   } catch (...) {
-    pool_.waiter_left();  // it may have been in the way of smaller ones
+    pool_.waiter_left();
     throw;
   }
 }
@@ -283,7 +293,7 @@ task<buffer> buffer_pool::allocate_from(buffer_pool pool, std::size_t bytes) {
   co_return pool.state_->make_buffer(*pool.store_, found, block_bytes, bytes);
 }
 
-// Until they are reserved.
+// Waits until `bytes` are reserved.
 task<> buffer_pool::wait_for(std::shared_ptr<state> pool, std::size_t bytes) {
   auto& here = co_await this_context_reference();
   detail::shared_waiting_time of_none;
@@ -324,7 +334,7 @@ bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const noexc
   return !state_->fits(bytes, buffers);
 }
 
-// Looks at those who wait after what the caller has noted of its own.
+// Called after the caller has changed a demand; see state for the fence.
 void buffer_pool::reconsider() const noexcept {
   if (state_->limit == unlimited) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -465,7 +475,7 @@ void detail::call_memory::end_item(std::size_t others_need) noexcept {
   reserved_.bytes_ = others_need;
 }
 
-// Whose it was cannot be told: one item may have taken all of it.
+// If the call handles several items, one of them may have taken all of it.
 void detail::call_memory::record_taken() noexcept {
   if (taken_ > 0) stage_.record_at_once(std::exchange(taken_, 0));
 }

@@ -14,8 +14,9 @@ struct freed_piece {
   freed_piece* next;
 };
 
-// What was freed is what malloc gives next: taken once more, its contents are ours to drop. In
-// pieces that malloc never maps by themselves. The links keep a page of each.
+// malloc reuses freed memory first. So the function allocates it again, discards its pages and
+// frees it. Pieces are below the smallest size that malloc maps separately. The link at the front
+// of each piece keeps its first page.
 void give_back_freed(std::size_t bytes) noexcept {
   constexpr std::size_t piece_bytes = std::size_t{120} << 10;
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -40,7 +40,7 @@ static void* map_pages(std::size_t bytes, int flags) noexcept {
   return mapped == MAP_FAILED ? nullptr : mapped;
 }
 
-// Maps more than that, and unmaps what lies before and behind the aligned part.
+// Maps a huge page more than needed, and unmaps the bytes before and after the aligned part.
 static void* map_aligned_pages(std::size_t bytes) {
   if (bytes > PTRDIFF_MAX) detail::raise_no_memory(bytes);
   auto* first = static_cast<std::byte*>(map_pages(bytes + huge_page, 0));
@@ -52,7 +52,7 @@ static void* map_aligned_pages(std::size_t bytes) {
   return first + before;
 }
 
-// Large allocations are mapped: malloc would keep up to 64 MiB of what is freed for each thread.
+// Maps large allocations, because malloc would keep up to 64 MiB of freed memory for each thread.
 class host_resource final : public memory_resource {
  public:
   void* allocate(std::size_t bytes, std::size_t alignment) override {
@@ -90,7 +90,7 @@ void* huge_page_memory::allocate(std::size_t bytes, std::size_t alignment) {
   return ranges_.allocate(bytes, alignment);
 }
 
-// Of at least so many bytes, aligned to a huge page.
+// Adds a region of at least `bytes`, aligned to a huge page.
 void huge_page_memory::add_region(std::size_t bytes) {
   constexpr std::size_t least = std::size_t{32} << 20;
   if (bytes > PTRDIFF_MAX) detail::raise_no_memory(bytes);

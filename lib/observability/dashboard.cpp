@@ -16,7 +16,7 @@
 
 namespace lade {
 
-// At most so many characters; none of UTF-8 is cut in two.
+// The first `columns` characters of a UTF-8 text.
 static std::string_view cut_to(std::string_view text, std::size_t columns) {
   auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
   std::size_t end = 0;
@@ -27,7 +27,7 @@ static std::string_view cut_to(std::string_view text, std::size_t columns) {
 
 using drawn_lines = std::vector<std::string>;
 
-// Lines of at most so many characters, broken at blanks where there are any.
+// Breaks a text into lines of at most `columns` characters, at blanks if possible.
 static drawn_lines wrapped_at(std::string_view text, std::size_t columns) {
   drawn_lines lines;
   while (!text.empty()) {
@@ -40,7 +40,7 @@ static drawn_lines wrapped_at(std::string_view text, std::size_t columns) {
   return lines;
 }
 
-// A line for each stage, and one above them, cut to so many characters.
+// The lines of table(), each cut to `columns` characters.
 static drawn_lines table_lines(const run_statistics& run, std::size_t columns) {
   drawn_lines lines;
   auto stages = table(run);
@@ -52,7 +52,7 @@ static drawn_lines table_lines(const run_statistics& run, std::size_t columns) {
   return lines;
 }
 
-// Leaves out the first stages of a table if it has more lines than may be, and says how many.
+// If a table has more than `most` lines, replaces its first stages by a line with their number.
 static void shorten(drawn_lines& stages, std::size_t most, std::size_t columns) {
   if (stages.size() <= std::max<std::size_t>(most, 2)) return;
   auto kept = std::max<std::size_t>(most, 2) - 2;
@@ -61,7 +61,7 @@ static void shorten(drawn_lines& stages, std::size_t most, std::size_t columns) 
   stages[1] = cut_to(fmt::format("({} more)", left_out), columns);
 }
 
-// The last report is of the whole run.
+// The statistics to show: of the interval; in the last report, of the whole run.
 static const run_statistics& shown_of(const run_report& report) {
   return report.last ? report.total : report.interval;
 }
@@ -93,7 +93,7 @@ std::string one_line(const run_report& report) {
   return "lade: " + headline(report) + "  " + verdict(shown_of(report));
 }
 
-// Nothing where lines cannot be drawn over.
+// Nothing if the descriptor is not a terminal that can move its cursor.
 static std::optional<winsize> size_of_terminal(int descriptor) {
   auto* kind = std::getenv("TERM");
   if (isatty(descriptor) == 0 || !kind || kind == std::string_view("dumb")) return std::nullopt;

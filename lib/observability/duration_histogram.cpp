@@ -33,7 +33,7 @@ duration_counts& duration_counts::operator-=(const duration_counts& earlier) noe
 
 namespace detail {
 
-// Durations below 8 ns have a bucket each; above, a power of two has eight.
+// Below 8 ns, each duration has a bucket; above, each power of two has eight.
 void duration_histogram::add(std::chrono::nanoseconds duration, std::uint64_t times) noexcept {
   constexpr auto per_octave = duration_counts::per_octave;
   auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.count(), 1));

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Formats numbers for people.
 
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace lade::detail {
 
-// What part of a time another is, 0 if there is none; how much of the time a stage's workers work,
-// or the stage itself does if it has none.
+// share(): the ratio of two times; 0 if `whole` is not positive. utilisation(): the share of time
+// in which the workers of a stage were busy, or the stage itself if it runs inline.
 double share(std::chrono::nanoseconds part, std::chrono::nanoseconds whole);
 double utilisation(const stage_statistics& stage, const run_statistics& run);
 
-// Sets the quantiles that are given for the durations of calls.
+// Sets p50, p90 and p99 from the histogram of durations.
 void take_quantiles(stage_statistics& stage);
 
 std::string percent(double part);                       // 0.5 -> "50 %", at most "100 %"
@@ -26,7 +26,8 @@ std::string short_rate(double per_second);              // "0.25", "12.5", "1,25
 std::string short_bytes(std::uint64_t bytes);           // "1.3 GiB"
 std::string clock_time(std::chrono::nanoseconds time);  // "1:02:03", "2:03"
 
-// Rows of as many cells each, the first column to the left, the others to the right.
+// A text table. All rows have the same number of cells. The first column is left-aligned, the
+// others are right-aligned.
 using table_row = std::vector<std::string>;
 std::string aligned(const std::vector<table_row>& rows);
 

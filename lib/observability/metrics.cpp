@@ -30,7 +30,7 @@ static bool is_metric_name(std::string_view name, std::string_view also) {
          std::ranges::all_of(name, [&](char c) { return is_letter(c) || is_digit(c); });
 }
 
-// What stands in a HELP line or, with quotes escaped too, in a label.
+// Escapes a text for a HELP line or, with `quoted`, for the value of a label.
 static std::string metric_escaped(std::string_view text, bool quoted) {
   std::string result;
   for (char c : text) {

@@ -29,7 +29,7 @@ class metrics_server::sources {
  public:
   explicit sources(const process_options& options) noexcept : process_(options) {}
 
-  // Without a name where the source labels its samples itself.
+  // `name`: must be unique; none for a source that labels its samples itself.
   std::uint64_t add(std::optional<std::string> name, std::function<void(metrics&)> source) {
     std::lock_guard lock(mutex_);
     auto has_name = [&](auto& each) { return each.second.name == name; };
@@ -96,8 +96,8 @@ static std::string http_answer(std::string_view status, std::string_view body,
       status, body.size(), more, body);
 }
 
-// One client: a request comes in, an answer goes out, and what it sends beyond is read until it
-// hangs up, since closing earlier could cut the answer short.
+// One connection: receives a request, sends the answer, then drains the socket until the client
+// closes it. Closing earlier could reset the connection before the client has read the answer.
 class metrics_client {
  public:
   using answering = std::function<std::string(std::string_view)>;
@@ -110,7 +110,7 @@ class metrics_client {
   }
   clock::time_point deadline() const noexcept { return deadline_; }
 
-  // Does what can be done without waiting. Returns whether the client stays.
+  // Makes progress without blocking. Returns whether to keep the connection.
   bool go_on(const answering& answer) {
     if (!answered_ && !receive(answer)) return false;
     if (!answered_) return true;
@@ -123,7 +123,7 @@ class metrics_client {
 
   bool sent() const noexcept { return done_ == answer_.size(); }
 
-  // Whether an empty result of a call means that there is nothing at the moment.
+  // Whether the failed call would block.
   static bool is_empty_now(ssize_t result) noexcept {
     return result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
   }
@@ -161,7 +161,7 @@ class metrics_client {
   clock::time_point deadline_;
   std::string request_;
   std::string answer_;
-  std::size_t done_ = 0;  // bytes of the answer that were sent
+  std::size_t done_ = 0;  // bytes of the answer that have been sent
   bool answered_ = false;
 };
 
@@ -185,7 +185,8 @@ using detail::http_answer;
 using detail::metrics_client;
 using detail::metrics_socket;
 
-// All clients, and the thread that serves them.
+// All connections, and the thread that serves them. That thread alone accesses clients_; the
+// destructor wakes it through the eventfd ending_.
 class metrics_server::clients {
  public:
   clients(const metrics_server_options& options, std::shared_ptr<sources> from);
@@ -211,7 +212,8 @@ class metrics_server::clients {
   std::thread thread_;
 };
 
-// Where to listen. Throws error(invalid_argument) for what is no address.
+// Sets `result` to the address to listen on, and returns its size. Throws error(invalid_argument)
+// if the text is not an address.
 static socklen_t socket_address(const metrics_server_options& options, const std::string& doing,
                                 sockaddr_storage& result) {
   auto& v4 = reinterpret_cast<sockaddr_in&>(result);
@@ -293,7 +295,8 @@ void metrics_server::clients::serve() {
   }
 }
 
-// A descriptor less than needed is no reason to end: the client waits, and so does the server.
+// If descriptors or memory are exhausted, the client waits in the backlog. The server then sleeps
+// for a moment, since poll() would return at once.
 void metrics_server::clients::accept_client() {
   metrics_socket client(
       ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));

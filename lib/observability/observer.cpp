@@ -37,7 +37,7 @@ run_watch::run_watch(std::shared_ptr<run_state> run)
   dog_.add(*this);
 }
 
-// What it throws comes too late to end the run.
+// Exceptions of the listener are ignored: it is too late for them to end the run.
 run_watch::~run_watch() {
   try {
     for (auto& step : dog_.remove(*this)) name_blocking(step);
@@ -93,8 +93,8 @@ void run_watch::tell(const std::string& text) const {
     std::fputs(text.c_str(), stderr);
 }
 
-// A failure asks the children of a run to stop before the consumer has seen it: hence a stop of
-// the observer's own.
+// Observers have a stop token of their own, `over`. The one of the children is stopped by the first
+// failure, before the consumer has received the remaining items.
 static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run, executor& home,
                             task<> observing) {
   auto execution = run->make_context(std::move(over));

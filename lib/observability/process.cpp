@@ -20,7 +20,7 @@ static std::string proc_text(const char* name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// By readdir: std::filesystem::directory_iterator ends the process where memory cannot be had.
+// Uses readdir, because std::filesystem::directory_iterator terminates if memory is exhausted.
 static std::optional<std::uint64_t> open_descriptors() {
   auto close = [](DIR* directory) { (void)closedir(directory); };
   std::unique_ptr<DIR, decltype(close)> directory(opendir("/proc/self/fd"));
@@ -28,7 +28,7 @@ static std::optional<std::uint64_t> open_descriptors() {
   std::uint64_t count = 0;
   while (const auto* entry = readdir(directory.get()))
     if (entry->d_name[0] != '.') ++count;
-  return count - 1;  // but the one that reads the directory
+  return count - 1;  // without the descriptor of the directory
 }
 
 static std::chrono::nanoseconds duration_of(const timeval& time) {
@@ -117,7 +117,8 @@ std::optional<std::uint64_t> proc_number(std::string_view text, std::string_view
   return std::nullopt;
 }
 
-// "  eth0: 1 2 3 4 5 6 7 8 9 ...": the first number is what was received, the ninth what was sent.
+// Lines are "  eth0: 1 2 3 4 5 6 7 8 9 ...": the first number is the bytes received, the ninth the
+// bytes sent.
 std::optional<network_bytes> network_bytes_of(std::string_view net_dev) {
   take_line(net_dev);
   take_line(net_dev);  // two lines of headings

@@ -27,7 +27,7 @@ namespace lade {
 
 namespace detail {
 
-// 0 where the launcher's variables make no sense: that is for others to say.
+// 0 if the launcher's variables are invalid. rank_from_environment() reports that elsewhere.
 static std::uint64_t rank_of_process() {
   try {
     return rank_from_environment().rank;
@@ -62,7 +62,7 @@ static void require_profile(const profile_options& options) {
   for (auto each : options.concurrency) require_count("profile", "concurrency", each, {.least = 1});
 }
 
-// What to try after a stage has run as it is described.
+// The concurrencies to try, after a trial of the stage as described.
 static std::vector<unsigned> trials_for(const stage_statistics& described, unsigned threads,
                                         std::span<const unsigned> wanted) {
   std::vector<unsigned> trials;
@@ -92,8 +92,8 @@ static stage_profile::trial trial_of(const stage_statistics& stage, std::uint64_
           .p99 = stage.p99};
 }
 
-// Whether a node belongs to the stage on trial. The run ends in a node that counts the stage's
-// items.
+// Whether a node is part of the stage on trial. That stage has depth 2: the node behind it counts
+// its items. Nodes that are not stages, and nodes in paths, belong to the stage behind them.
 static bool is_part_of_trial(const planned_node& at) noexcept {
   constexpr unsigned stage_on_trial = 2;
   const auto* part = &at;
@@ -130,7 +130,7 @@ static run_options options_of_trials(const run_options& given) {
           .tune = given.tune};
 }
 
-// Runs one stage, or all up to it, in a run of its own.
+// Runs a pipeline up to `stage` in a run of its own. `seen`: the statistics of the stage.
 static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
                                             const profiler::stage& stage, stage_statistics& seen) {
   auto counted = make_pipeline<std::uint64_t>(
@@ -209,7 +209,7 @@ static detail::table_row row_of(const std::string& stage, const stage_profile::t
           detail::short_time(trial.p99)};
 }
 
-// The least time that a stage has needed.
+// The shortest duration of all trials.
 static std::chrono::nanoseconds best_of(const stage_profile& stage) {
   return std::ranges::min(stage.trials, {}, &stage_profile::trial::elapsed).elapsed;
 }

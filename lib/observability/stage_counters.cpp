@@ -28,8 +28,7 @@ void waiting_time::count_from(clock::time_point now) noexcept {
   ended_.clear();
 }
 
-// Those that are as long as the shortest of ten are not taken: a stage of equal calls keeps the
-// first.
+// Of calls with equal durations, keeps the earlier one.
 void slowest_calls::add(slow_item call) {
   std::lock_guard lock(mutex_);
   auto shorter = std::ranges::find_if(
@@ -81,7 +80,7 @@ void call_time::caller::add(nanoseconds estimate) noexcept {
   increment(part_->sum, estimate.count());
 }
 
-// A call that ends meanwhile counts as returned before it counts as ended: the larger of both.
+// If a call ends meanwhile, `returned` may be newer than `sum`, since end() stores it first.
 call_time::sums call_time::until(clock::time_point now) const {
   std::int64_t all = 0;
   std::int64_t returned = 0;
@@ -103,7 +102,8 @@ thread_usage thread_usage::now(bool with_switches) noexcept {
   return {std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec, used.ru_nvcsw, used.ru_nivcsw};
 }
 
-// The time without a CPU, which is not told apart, is divided as its beginnings are.
+// The system does not report how long a thread waited and how long it was preempted. So the time
+// without a CPU is divided in proportion to the numbers of both kinds of switches.
 void cpu_times::add(const thread_usage& before, const thread_usage& after, nanoseconds taken,
                     std::int64_t times) noexcept {
   auto cpu = after.cpu - before.cpu;
@@ -117,7 +117,7 @@ void cpu_times::add(const thread_usage& before, const thread_usage& after, nanos
       std::memory_order_relaxed);
 }
 
-// At random, so that no rhythm in the items meets one in the samples.
+// Samples at random, since a fixed interval could coincide with a period in the items.
 void cpu_sampler::begin() noexcept {
   if (!wanted_) return;
   draw_ = draw_ * 1664525 + 1013904223;
@@ -139,7 +139,7 @@ std::uint64_t stage_counters::next_number() noexcept {
 }
 
 std::string stage_counters::name() const {
-  // From the source on: the last that was opened bears no number.
+  // Namesakes are numbered from the sources: the stage that was opened last is the first.
   auto nth = namesakes_ ? *namesakes_ - opened_as_ + 1 : 1;
   return nth == 1 ? name_ : fmt::format("{} ({})", name_, nth);
 }

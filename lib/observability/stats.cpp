@@ -47,13 +47,13 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   });
 }
 
-// The consumer may have got the first item while the earlier statistics were being taken.
+// At least 1 ns: the consumer may take the first item while the earlier statistics are taken.
 static nanoseconds first_item_since(const run_statistics& later, const run_statistics& earlier) {
   if (earlier.first_item.count() > 0 || later.first_item.count() == 0) return {};
   return std::max(later.first_item - earlier.elapsed, nanoseconds(1));
 }
 
-// Stages that have been opened since stand in front.
+// Stages are aligned from the last one, because later opened stages are at the front.
 run_statistics operator-(const run_statistics& later, const run_statistics& earlier) {
   auto result = later;
   result.elapsed -= earlier.elapsed;

@@ -15,16 +15,17 @@
 
 namespace lade {
 
-// Tracks of stages, so that they differ from threads, which have tracks by their number.
+// Tracks of stages have numbers from here on. Tracks of threads have the thread ID as their number.
 static constexpr trace::track first_track = 1 << 24;
 
-// An event: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+// An event of the Trace Event Format:
+// https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 static std::string trace_event(char phase, trace::track where, const std::string& more) {
   return fmt::format(",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":{},{}}}", phase, where, more);
 }
 
 struct trace::output {
-  std::ofstream file;  // closed when it is finished
+  std::ofstream file;  // closed: the trace is finished
 };
 
 trace::trace(const std::string& path)
@@ -70,7 +71,7 @@ void trace::add_span(track where, std::string_view name, clock::time_point start
                   microseconds(start_ + (end - start)), detail::json_of(name), to_string(item))));
 }
 
-// Bound to the span that is around its time.
+// The binding point "e" attaches the arrow to the span that contains its time.
 std::string trace::arrow_event(char phase, std::uint64_t arrow, track where,
                                clock::time_point start) const {
   return trace_event(phase, where,
@@ -103,7 +104,7 @@ void trace::write(const std::string& event) {
   if (file_->file.is_open()) put(event);
 }
 
-// After the first failure nothing is written: the file would not be read beyond it.
+// After the first failure, writes nothing: a reader would not parse the rest of the file.
 void trace::put(std::string_view text) {
   if (failure_ != 0) return;
   file_->file << text;
@@ -120,14 +121,14 @@ trace::open_span::~open_span() {
 
 namespace detail {
 
-// The last step of the items at each position.
+// The last step of the item at each position.
 struct item_arrows::steps {
   static constexpr std::uint64_t none = 0;
 
   struct step {
     trace::track where;
     trace::clock::time_point start;
-    std::uint64_t arrow = none;  // that leads to it
+    std::uint64_t arrow = none;  // the arrow that leads to the step
   };
 
   std::unordered_map<std::uint64_t, step> of_positions;
@@ -138,7 +139,7 @@ item_arrows::item_arrows(trace* to) : trace_(to), last_(to ? std::make_unique<st
 item_arrows::~item_arrows() {
   try {
     finish();
-  } catch (const std::exception&) {}  // a trace that has no memory for a line goes on without it
+  } catch (const std::exception&) {}  // without memory, the trace lacks the last arrows
 }
 
 void item_arrows::add_steps(const lineage& item, trace::track where,

@@ -20,14 +20,14 @@ using detail::short_time;
 using detail::utilisation;
 using nanoseconds = std::chrono::nanoseconds;
 
-// A stage is busy if its workers are for three quarters of the time.
+// A stage is a candidate for the bottleneck if its workers are busy for this share of the time.
 static constexpr double busy_share = 0.75;
 
-// The share of the time in which the workers of a stage pause before other attempts, and in which
-// they have an item.
+// The share of time in which the workers of a stage pause before retries.
 static double paused_share(const stage_statistics& stage, const run_statistics& run) {
   return share(stage.paused, run.elapsed) / std::max(stage.workers, 1u);
 }
+// The share of time in which the workers of a stage have an item.
 static double occupation(const stage_statistics& stage, const run_statistics& run) {
   return utilisation(stage, run) + paused_share(stage, run);
 }
@@ -38,8 +38,8 @@ static const stage_statistics* busiest(const run_statistics& run) {
   return most != run.stages.end() && occupation(*most, run) > 0 ? &*most : nullptr;
 }
 
-// The time that a stage takes of its threads: what awaits leaves them to others. The same of calls
-// that have returned, whose CPU time is known.
+// The time in which the calls of a stage occupy a thread. A call that awaits something does not.
+// returned_on_threads(): of calls that have returned, whose CPU time is known.
 static nanoseconds time_on_threads(const stage_statistics& stage) {
   return stage.on_reactor ? nanoseconds() : std::max(stage.busy - stage.awaited, nanoseconds());
 }
@@ -47,14 +47,15 @@ static nanoseconds returned_on_threads(const stage_statistics& stage) {
   return stage.on_reactor ? nanoseconds() : std::max(stage.returned - stage.awaited, nanoseconds());
 }
 
-// What stages do on threads that they share: all of the CPU pool, or those for automatic stages.
+// The work of stages on threads that they share: the CPU pool, or the part of it for automatic
+// stages.
 struct shared_work {
   unsigned threads = 0;
   nanoseconds busy{};
   nanoseconds returned{};
   nanoseconds cpu{};
   nanoseconds preempted{};
-  const stage_statistics* most = nullptr;  // that is busy the longest
+  const stage_statistics* most = nullptr;  // the stage that is busy the longest
 
   void add(const stage_statistics& stage) {
     auto time = time_on_threads(stage);
@@ -96,12 +97,12 @@ static std::string workers_of(const stage_statistics& stage, const run_statistic
                      percent(utilisation(stage, run)));
 }
 
-// Whether the stages behind it, up to the next source, are in paths beside each other or behind
-// those.
+// Whether the stage is a split. The stages listed after it, up to the next source, are in its paths
+// or behind them.
 static bool has_paths(const stage_statistics& stage) { return stage.gathers && stage.inputs == 1; }
 
-// The stage before `limiting`, behind the same source and in no path, that has workers and is
-// blocked on output the most.
+// Among the stages with workers between the source and `limiting` that are in no path: the one that
+// is blocked on output the most. Null if it is blocked for less than 30 % of the time.
 static const stage_statistics* held_back_by(const stage_statistics& limiting,
                                             const run_statistics& run) {
   const stage_statistics* most = nullptr;
@@ -119,7 +120,7 @@ static const stage_statistics* held_back_by(const stage_statistics& limiting,
   return most && share(most->output_wait, run.elapsed) > 0.3 ? most : nullptr;
 }
 
-// Why calls compute less than half of their time; unknown as long as none has returned.
+// Whether calls mostly compute, wait, or lack a CPU. Unknown while no call has returned.
 enum class pace : std::uint8_t { unknown, computes, waits, is_preempted };
 
 static pace pace_of(nanoseconds cpu, nanoseconds preempted, nanoseconds returned) {
@@ -130,18 +131,18 @@ static pace pace_of(nanoseconds cpu, nanoseconds preempted, nanoseconds returned
 
 static constexpr auto not_known_yet = ": whether they compute or wait is not known yet.";
 
-// What takes the CPUs of calls that are preempted, on so many threads.
+// The reason why calls on `threads` threads lack a CPU.
 static std::string shared_cpus(unsigned threads, const run_statistics& run) {
   return threads > run.cpus ? ": all CPUs are in use."
                             : ": the CPUs are shared with other programs.";
 }
 
-// Whether more items at a time cost it no more threads.
+// Whether the stage mostly awaits, so that a higher concurrency needs no more threads.
 static bool mostly_awaits(const stage_statistics& stage) {
   return stage.on_reactor || share(stage.awaited, stage.returned) > 0.5;
 }
 
-// How the workers of a stage spend the time in which they are busy; empty if they compute.
+// A description of the time in which the workers are busy; empty if they mostly compute.
 static std::string time_in_words(const stage_statistics& stage, pace how) {
   std::string they = stage.workers ? "they " : "it ";
   auto verb = [&](const char* plural) { return they + plural + (stage.workers ? " " : "s "); };
@@ -159,7 +160,7 @@ static std::string time_in_words(const stage_statistics& stage, pace how) {
 
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
   auto how = pace_of(stage.cpu, stage.preempted, returned_on_threads(stage));
-  const bool pauses = utilisation(stage, run) < busy_share;  // for the rest of its occupation
+  const bool pauses = utilisation(stage, run) < busy_share;  // only with pauses, it is busy
   auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
   text += pauses ? ", and pausing between attempts " + percent(paused_share(stage, run))
                  : time_in_words(stage, how);
@@ -205,7 +206,7 @@ static std::string limited_by_pool(const shared_work& pool, const run_statistics
   return text + (run.threads < run.cpus ? ": raise threads." : ": all CPUs are in use.");
 }
 
-// The items of a stage that take far longer than half of all do, however few they are.
+// The items of a stage that take more than five times the median.
 struct slow_items {
   std::uint64_t count = 0;
   nanoseconds least{};
@@ -225,7 +226,8 @@ static slow_items slow_items_of(const stage_statistics& stage) {
   return slow;
 }
 
-// Items that have no room in a stage while the next one waits for it: those in it wait for one.
+// A stage that is blocked on output while the next stage waits for it: its slots are full of
+// finished items that wait for a slow one. Null if there is none.
 static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
   auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
   for (auto& stage : run.stages)
@@ -245,20 +247,20 @@ static std::string limited_by_slow_items(const stage_statistics& stage, const ru
       short_time(stage.p50), percent(share(stage.starving, run.elapsed)), stage.name);
 }
 
-// How long a stage waited for memory while the next one waited for it. What reads ahead waits for
-// memory too, and holds up nothing.
+// The time for which a wait for memory delayed the next stage, at most. A stage that reads ahead
+// also waits for memory, but delays nobody.
 static nanoseconds memory_lack(const stage_statistics& stage) {
   return stage.slots ? std::min(stage.memory_wait, stage.starving) : stage.memory_wait;
 }
 
-// Whether a stage is held up by memory: what awaits is busy while it waits, other workers are
-// not.
+// Whether a stage is slow because it waits for memory. During such a wait, a stage that awaits
+// counts as busy; the workers of other stages do not.
 static bool lacks_memory(const stage_statistics& stage, const run_statistics& run) {
   return share(memory_lack(stage), run.elapsed) > 0.2 &&
          (mostly_awaits(stage) || utilisation(stage, run) < busy_share);
 }
 
-// The share of the time in which memory held up the run; 0 if a stage is busy for other reasons.
+// The share of time in which memory delayed the run; 0 if a stage is busy for other reasons.
 static double memory_limit(const run_statistics& run) {
   auto longest = run.memory_wait;
   for (auto& stage : run.stages) {
@@ -270,14 +272,18 @@ static double memory_limit(const run_statistics& run) {
   return share(longest, run.elapsed);
 }
 
-// What stands between places where items may wait, and has no workers of its own. Its time is what
-// the place behind it waits beyond the time that those before it were empty.
+// The inline stages between queues: they run on the thread of the stage behind them.
+//
+//   before [ queue ] ── names... ──> [ queue ] behind
+//
+// `time`: the time that they delay the run, which is the time that `behind` waited for input, less
+// the time that the queues before were empty.
 struct stage_gap {
-  std::vector<const stage_statistics*> before = {};  // several where branches are joined
+  std::vector<const stage_statistics*> before = {};  // several if branches are joined
   const stage_statistics* behind = nullptr;          // null: the consumer
   std::vector<std::string> names = {};
   bool has_source = false;
-  bool in_paths = false;  // with all that is behind, since paths work beside each other
+  bool in_paths = false;  // includes paths and all stages behind them, since paths are concurrent
   nanoseconds time{};
 
   void add(const stage_statistics& stage) {
@@ -298,10 +304,11 @@ struct stage_gap {
   }
 };
 
-// The stages of a branch stand one behind the other, those of several before what joins them.
+// run.stages lists the stages of each branch in order, and all branches before the stage that joins
+// them.
 static std::vector<stage_gap> gaps_of(const run_statistics& run) {
   std::vector<stage_gap> gaps;
-  std::vector<stage_gap> open(1);  // one for each branch that is not joined yet
+  std::vector<stage_gap> open(1);  // the last gap of each branch that is not joined yet
   for (auto& stage : run.stages) {
     if (stage.inputs == 0) open.emplace_back();
     for (auto joined = stage.inputs; joined > 1 && open.size() > 1; --joined) {
@@ -341,7 +348,7 @@ static std::string limited_by_gap(const stage_gap& gap, const run_statistics& ru
          " on one thread: move the work into a map with concurrency.";
 }
 
-// Of the gaps in which something runs.
+// The gap with the longest time, among those in which something runs; null if there is none.
 static const stage_gap* widest(const std::vector<stage_gap>& gaps) {
   const stage_gap* result = nullptr;
   for (auto& gap : gaps) {

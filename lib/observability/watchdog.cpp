@@ -63,7 +63,7 @@ void watchdog::work() noexcept {
         looked_at_ = nullptr;
         changed_.notify_all();
       }
-    } catch (const std::bad_alloc&) {  // the next time, then
+    } catch (const std::bad_alloc&) {  // looks again in the next interval
     }
   }
 }

@@ -48,8 +48,8 @@ unsigned calls_at_a_time(unsigned concurrency, const tune_options& options,
 
 tuner queue_tuner(unsigned most) noexcept { return {{0, std::min(2u, most)}, 0, most}; }
 
-// Steps that are tried one after the other, and by how much the rate must grow to keep one. Down is
-// tried last: a server may serve few better than many.
+// The factors of the concurrency, in the order of their trial, and the growth of the rate that is
+// required to keep one. Lower concurrency is tried too: a server may be faster with fewer requests.
 static constexpr std::array<double, 5> tuning_steps{2, 1.5, 1.2, 0.5, 0.8};
 static constexpr double worth_keeping = 1.04;
 static constexpr unsigned longest_rest = 500;
@@ -58,7 +58,7 @@ bool tuner::limits(const tuning_sample& sample) const noexcept {
   return sample.hungry > 0.1 && sample.busy > 0.6;
 }
 
-// The next stage waits, not all workers work, and yet there is no room for more items.
+// The next stage is starved and workers are idle, but all slots are in use.
 bool tuner::slow_items_hold_up(const tuning_sample& sample) const noexcept {
   return sample.hungry > 0.1 && sample.busy < 0.6 && sample.no_room > 0.3;
 }
@@ -92,7 +92,7 @@ void tuner::settle() noexcept {
   trying_ = false;
 }
 
-// Doubles the buffer. Returns false if it is as large as it may be.
+// Doubles the buffer. Returns false if it has its largest size.
 bool tuner::give_room() noexcept {
   const bool is_queue = now_.concurrency == 0;
   if (!is_queue && now_.buffer >= 8 * now_.concurrency) return false;
@@ -104,7 +104,7 @@ tuner::setting tuner::within_bounds(const setting& wanted) const noexcept {
   return {wanted.concurrency, std::min(wanted.buffer, most_held_ - wanted.concurrency)};
 }
 
-// Sets the next step from what is kept. Returns false, and rests, if there is none.
+// Tries the next factor on the kept setting. If none is left, returns false and rests.
 bool tuner::try_step() noexcept {
   for (; factor_ < tuning_steps.size(); ++factor_) {
     auto wanted = std::lround(kept_.concurrency * tuning_steps[factor_]);

@@ -16,9 +16,9 @@ namespace lade {
 
 namespace detail {
 
-// The stages of a pipeline in the order in which a run opens them: from the last node on, the
-// inputs of a stage one after the other, the paths of a split from the last to the first and then
-// the split. Statistics have them the other way around.
+// Collects the stages of a pipeline in the order in which a run opens them, from the last node to
+// the sources. The inputs of a stage follow each other; the paths of a split, from the last to the
+// first, precede the split. in_order() reverses this order, as statistics do.
 class described_stages {
  public:
   explicit described_stages(const node_base& last) { visit(last, nullptr); }
@@ -33,7 +33,8 @@ class described_stages {
   };
   using stages = std::vector<stage*>;
 
-  // The stages that yield a node's items. `split`: whose path the node is in.
+  // Visits a node and the nodes before it. Returns the stages that yield the items of the node.
+  // `split`: the split that has the node in a path; null: none.
   stages visit(const node_base& node, stage* split);
   stage& add(const node_facts& facts) { return stages_.emplace_back(stage{&facts}); }
   stages ends_of_paths(const node_facts& facts, stage& split);
@@ -42,7 +43,7 @@ class described_stages {
   stages opened_;
 };
 
-// Goes along a chain of stages without recursion: a pipeline may be long.
+// Follows a chain of stages by a loop instead of recursion: a pipeline may be long.
 described_stages::stages described_stages::visit(const node_base& node, stage* split) {
   stages result;
   auto* takers = &result;

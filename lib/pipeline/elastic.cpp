@@ -63,7 +63,8 @@ static const char* why_inelastic(const stage_description& stage) {
   return "its groups depend on what is in the items, or overlap";
 }
 
-// The last global batch has all items that are left if the shards have, and if they are delivered.
+// The last global batch must have the same items with any number of ranks. So shards and batches
+// must either both drop incomplete remainders or both keep all items.
 static const char* why_inelastic_end(const pipeline_description& pipeline) {
   auto drops_last = [](auto& stage) { return has_option(stage, "drop_last"); };
   const bool full_only = std::ranges::any_of(pipeline.stages, drops_last);

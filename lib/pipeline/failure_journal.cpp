@@ -16,7 +16,7 @@ namespace lade::detail {
 
 struct failure_journal::contents {
   static constexpr std::size_t most_records = 1000;
-  static constexpr std::size_t most_unreported = 1000;  // before stages wait
+  static constexpr std::size_t most_unreported = 1000;  // from then on, stages wait
 
   // A failure that ends the run: the exception as thrown, and its parts for the text of others.
   struct final_failure {
@@ -25,12 +25,12 @@ struct failure_journal::contents {
   };
 
   std::ofstream log;         // used by report() only
-  mutable std::mutex mutex;  // guards what follows
-  std::uint64_t failed = 0;  // that count in the run's budget
+  mutable std::mutex mutex;  // guards the members below
+  std::uint64_t failed = 0;  // failures that count in the budget of the run
   std::deque<failure_record> records;
   std::deque<failure_record> unreported;
   bool reporting = false;       // report_all is running
-  std::shared_ptr<event> room;  // set when fewer are unreported; null if not behind
+  std::shared_ptr<event> room;  // set when half are reported; null unless stages wait
   std::vector<final_failure> final_failures;
   std::exception_ptr listener_failure;  // the first exception of on_failure or of the log
 };
@@ -51,7 +51,7 @@ std::exception_ptr failure_journal::fail(stage_counters& stage, const failure_po
   auto cause = std::current_exception();
   if (has_ended_by(cause)) return cause;
   auto failure = [&](std::error_code code, std::string why) {
-    auto prefix = stage.given_name() + ": ";  // in an error that is the stage's own
+    auto prefix = stage.given_name() + ": ";  // errors of the stage itself begin with its name
     if (why.starts_with(prefix)) why.erase(0, prefix.size());
     auto of_stage = stage.failed.fetch_add(1, std::memory_order_relaxed) + 1;
     if (item.empty() && !origin.empty()) item = "item " + to_string(origin);
@@ -109,8 +109,8 @@ std::uint64_t failure_journal::record(failure_record failure, bool counts) {
   return number;
 }
 
-// One child at a time, so that listeners hear of one failure at a time, in their order; and a
-// child, so that the consumer sees the end of the run after the last of them.
+// At most one such child runs, so reports are made one after the other and in order. The run ends
+// after its children, so the consumer receives the end of the run after the last report.
 task<> failure_journal::report_all(failure_journal& self) {
   failure_record next;
   while (self.take_unreported(next)) self.report(next);
@@ -142,7 +142,7 @@ task<> failure_journal::room() {
   if (!room) co_return;
   try {
     co_await *room;
-  } catch (const error&) {}  // stopped: the stage will notice
+  } catch (const error&) {}  // stopped: the stage itself reports that
 }
 
 void failure_journal::report(const failure_record& failure) noexcept {
@@ -172,7 +172,7 @@ std::exception_ptr failure_journal::end_run(stage_error failure) {
   return thrown;
 }
 
-// Names what no stage has named: no memory for the run itself, and a stop.
+// Replaces exceptions that name no stage: a stop, and std::bad_alloc of the run itself.
 static std::exception_ptr named_failure(const std::exception_ptr& failure) {
   if (is_stop(failure)) return std::make_exception_ptr(error(errc::stopped, "run"));
   try {

@@ -19,7 +19,7 @@ struct overloaded : Fs... {
 template <class... Fs>
 overloaded(Fs...) -> overloaded<Fs...>;
 
-// The product, or the largest number if that is less: nobody visits so many items.
+// The product, saturated at the largest number.
 static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
   std::uint64_t product = 0;
   return __builtin_mul_overflow(size, count, &product) ? ~std::uint64_t{0} : product;
@@ -32,7 +32,7 @@ static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
   return step.count;
 }
 
-// Whether the shard has an item more than every shard has, of the `left` ones that do not divide.
+// Whether the shard has one item more than the quotient. `left`: the remainder of the division.
 static bool has_one_more(const shard_step& step, std::uint64_t left) {
   if (step.remainder == remainder::drop) return false;
   return step.remainder == remainder::keep ? step.rank < left : left > 0;
@@ -82,7 +82,7 @@ std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
     else if (items)
       items = size_behind(step, *items);
   }
-  if (items == ~std::uint64_t{0}) items.reset();  // repeated for ever
+  if (items == ~std::uint64_t{0}) items.reset();  // repeats without end
   return items;
 } catch (const error&) {  // weights for another number of items
   return std::nullopt;
@@ -139,8 +139,8 @@ visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std
 
 place visit_order::at(std::uint64_t k) const {
   auto round = epoch_;
-  std::optional<std::uint64_t> position;  // behind the last shuffle or draw
-  std::uint64_t earlier_rounds = 0;       // of the repeats behind that
+  std::optional<std::uint64_t> position;  // after the last shuffle or draw
+  std::uint64_t earlier_rounds = 0;       // completed rounds of the repeats after that step
   for (auto i = steps_.size(); i-- > 0;) {
     auto size = sizes_[i];
     std::visit(overloaded{
@@ -214,7 +214,7 @@ shard_step part_of(const std::vector<order_step>& steps) {
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept {
   auto half_bits =
       static_cast<unsigned>(std::bit_width(std::max<std::uint64_t>(size, 2) - 1) + 1) / 2;
-  constexpr unsigned rounds = 8;  // four favour some places when there are only five or ten
+  constexpr unsigned rounds = 8;  // with four, ranges of five or ten items have a measurable bias
   auto mask = (std::uint64_t{1} << half_bits) - 1;
   do {
     auto left = i >> half_bits;

@@ -31,7 +31,7 @@ void lineage::merge_many(const lineage& other) {
 void lineage::insert(range added) {
   if (!many_) many_ = std::make_unique<std::vector<range>>(1, one_);
   auto& all = *many_;
-  // [from, to) are the ranges that overlap the added one or touch it.
+  // [from, to): the ranges that overlap the added one or are adjacent to it.
   auto from =
       std::ranges::lower_bound(all, added.first, {}, [](const range& r) { return r.last + 1; });
   auto to = from;
@@ -66,7 +66,8 @@ std::string to_string(const lineage& positions) {
 
 namespace detail {
 
-// Parts of parts are numbered by both steps.
+// The number of a part of a part combines both numbers. If one is too large, the result is a random
+// number with the bit `unordered`.
 std::uint64_t part_lineage::number(std::uint64_t outer, std::uint64_t n) noexcept {
   if (outer == 0) return n;
   if (outer < inner / 2 && n < inner) return outer * inner + n;

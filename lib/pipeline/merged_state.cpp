@@ -42,13 +42,13 @@ class merger {
                             ? first + (steps.last - steps.first) * result.world + result.world - 1
                             : first;
             result.delivered.add({undelivered.at(first), undelivered.at(last)});
-            if (by_all) break;  // who is first: all others are in between
+            if (by_all) break;  // the range of the first rank includes the items of all others
           }
       });
     for (auto& positions : own_of_all()) result.delivered.add(positions);
     result.own = {};
     result.world = 1;
-    if (ranks_.size() > 1) {  // those of each rank are of its own items
+    if (ranks_.size() > 1) {  // the choices of a rank are among its own items
       result.chosen = {};
       result.steps_repeated = 0;
     }
@@ -61,13 +61,13 @@ class merger {
 
  private:
   static constexpr std::uint64_t most_apart = 1 << 20;                 // items
-  static constexpr std::uint64_t most_items = std::uint64_t{1} << 62;  // of all ranks, with repeats
+  static constexpr std::uint64_t most_items = std::uint64_t{1} << 62;  // on all ranks, with repeats
 
   [[noreturn]] static void fail(const std::string& why) {
     throw error(errc::invalid_argument, "merge states", why);
   }
 
-  // Adds to all ranks the sources that one has begun and they have not.
+  // Adds the sources that this rank has begun to the ranks that have not begun them.
   void add_sources_of(const state& one) {
     for (auto& source : std::vector(one.sources))
       for (auto& each : ranks_) {
@@ -113,7 +113,7 @@ class merger {
     }
   }
 
-  // In their order, in which adding them is fast.
+  // In ascending order, since adding to the end of a lineage is fast.
   std::vector<lineage::range> own_of_all() const {
     std::vector<lineage::range> all;
     for (auto& each : ranks_)
@@ -124,9 +124,9 @@ class merger {
 
   using sources = std::vector<const state::source*>;
 
-  // Calls `visit` with stretches of steps through the i-th source, and that source on the ranks
-  // that have done all of these, where no others have done any of them; not for what no rank has
-  // done.
+  // Divides the steps of the i-th source into stretches, each of which every rank has done either
+  // completely or not at all. Calls `visit` with each stretch that some rank has done, and with the
+  // source on the ranks that have done it.
   template <class Visit>
   void for_each_stretch(std::size_t i, Visit visit) const {
     std::vector<std::uint64_t> ends;

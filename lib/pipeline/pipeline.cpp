@@ -15,7 +15,8 @@
 
 namespace lade::detail {
 
-// The hooks of a run around a stage. One that is left early is told when it is destroyed.
+// Enters the hooks of a stage, and leaves them when it is destroyed: at the end of the stage, or
+// when its generator is destroyed early. An exception of a hook ends the run.
 class stage_visit {
  public:
   stage_visit(std::shared_ptr<run_state> run, std::string stage)
@@ -97,7 +98,8 @@ generator node_base::open_stage(const open_context& run) const {
   return run.at->depth % longest_chain == 0 ? break_chain(open) : open();
 }
 
-// The stage that is on trial gets items that have all been made before. A source is cut short.
+// Opens a stage in a run of a profile. Sources are cut short. The inputs of the stage on trial make
+// all items before it starts.
 generator node_base::open_profiled(const open_context& run) const {
   auto& profiling = *run.run->profiling();
   auto before = ++profiling.opened();
@@ -108,13 +110,12 @@ generator node_base::open_profiled(const open_context& run) const {
     if (!profiling.feeds_trial(*run.at)) return items;
     return make_all(std::move(items), counted_ptr(this), run);
   }
-  auto name =
-      run.path ? std::string() : run.run->stages().name_of(run.at->key());  // paths are parts
+  auto name = run.path ? std::string() : run.run->stages().name_of(run.at->key());  // not in paths
   if (!name.empty()) profiling.add({counted_ptr(this), std::move(name)});
   return items;
 }
 
-// Gives the first item when all are there.
+// Consumes all items before it yields the first one.
 generator node_base::make_all(generator items, counted_ptr<const node_base> of, open_context run) {
   std::vector<moved_with_lineage> all;
   while (true) {
@@ -136,7 +137,7 @@ void refuse_moved_pipeline() {
   throw error(errc::invalid_argument, "use a pipeline", "it has been moved from");
 }
 
-// Whether a run does, for the first time.
+// Whether this run is the first one that makes the same choices as an earlier one.
 bool node_base::repeats_choices(std::optional<std::uint64_t> seed) const {
   std::lock_guard lock(mutex_);
   if (runs_without_epoch_ == 0) seed_ = seed;

@@ -43,8 +43,8 @@ planned_node& plan::add_input(const node_base& node, planned_node& behind,
   return place;
 }
 
-// Goes along a chain without recursion: a pipeline may be long. `told`: what the nodes before a
-// path have to follow, told by the beginning of the path; null outside of one.
+// Follows a chain by a loop instead of recursion: a pipeline may be long. `told`: inside a path, is
+// set to the rules for the nodes before the path, when its beginning is reached; null outside.
 void plan::visit(planned_node& first, planned_rules* told) {
   auto* at = &first;
   while (true) {
@@ -62,7 +62,7 @@ void plan::visit(planned_node& first, planned_rules* told) {
   }
 }
 
-// What the inputs of a node, or the ends of its paths, have to follow.
+// The rules for the inputs of a node, or for the ends of its paths.
 planned_rules plan::rules_before(planned_node& place) {
   const auto& facts = place.node->facts();
   auto rules = place.rules;
@@ -84,7 +84,7 @@ planned_rules plan::rules_before(planned_node& place) {
   if (facts.wants_batches_) rules.batches_for = &place;
   if (facts.caches_) {
     rules.cache = &place;
-    rules.mixes_parts = nullptr;  // what is behind does not matter to those before
+    rules.mixes_parts = nullptr;  // stages behind a cache do not affect the stages before it
   }
   return rules;
 }
@@ -126,8 +126,8 @@ void plan::make_parts(const planned_node& place, planned_rules& rules) {
   rules.keeps_batches_whole = true;
 }
 
-// Plans the paths of a split, of which `inside` is for their ends. Returns what the nodes before
-// the split have to follow: what those behind it told, and what each path tells.
+// Plans the paths of a split. `inside`: the rules for their ends. Returns the rules for the nodes
+// before the split: those of the nodes behind it, combined with those of each path.
 planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside) {
   const auto& facts = split.node->facts();
   auto before = facts.joins_ ? split.rules : inside;

@@ -59,8 +59,8 @@ void progress::refuse_locked(const std::string& why) {
   if (required_) throw error(errc::invalid_argument, "begin a run with require_state", refusal_);
 }
 
-// What has been delivered is of no use where there is no state, and takes more memory the longer
-// the run is: of a sharded stream, each item is a range of its own.
+// Without a state, the record of deliveries is useless. It would grow with the run: each item of a
+// sharded stream is a range of its own.
 void progress::forget() {
   delivered_ = {};
   own_ = {};
@@ -83,7 +83,8 @@ static std::string items_in_words(std::uint64_t items) {
   return items == 0 ? "an unknown number of items" : std::to_string(items) + " items";
 }
 
-// An item has at least one position, and not many are on their way at a time.
+// An upper bound for the numbers of choices in a valid state: each delivered item has at least one
+// position, and fewer than 2^30 items are in flight.
 std::uint64_t progress::most_choices() const noexcept {
   auto positions = from_->delivered.size() + from_->own.size();
   for (auto& each : from_->sources) positions += each.since.size();
@@ -202,7 +203,8 @@ void progress::require_length(std::uint64_t begin, std::uint64_t count, std::uin
                   count, hint));
 }
 
-// Parts of one item have the same last position; the first may bring along dropped items.
+// Whether two lineages are of parts of one item. Parts have the same last position; the first part
+// may also have the positions of items that were dropped before.
 static bool same_item(const lineage& a, const lineage& b) {
   return !a.empty() && !b.empty() && a.ranges().back().last == b.ranges().back().last;
 }
@@ -215,7 +217,8 @@ static bool overlaps(const lineage& a, const lineage& b) {
   });
 }
 
-// The open item comes first: what comes before it in the order has been delivered or belongs to it.
+// The open item comes first: the items before it in the order have been delivered, or were dropped
+// and belong to it.
 bool progress::is_taken(const lineage& origin) {
   if (!amid_parts_) return false;
   bool is_first = dropped_ == 0;
@@ -224,17 +227,17 @@ bool progress::is_taken(const lineage& origin) {
     amid_parts_ = dropped_ < from_->parts;
     return dropped_ <= from_->parts;
   }
-  // An item that had been dropped before the open one, and would come now.
+  // An item before the open one that was dropped then, and is yielded now.
   if (is_first && !in_groups_ && without(origin, from_->open).empty()) return true;
-  // The open item, or the rest of its parts, may have been dropped now.
+  // Otherwise the open item, or the rest of its parts, has been dropped now.
   if ((is_first && in_groups_) || !overlaps(origin, from_->open))
     throw_unlike(why_not_again(origin));
   amid_parts_ = false;
   return false;
 }
 
-// A group of the same positions may have other members: where one of them fails, it is dropped, and
-// leaves its position behind.
+// A group with the same positions may have fewer members: a member that fails is dropped, but the
+// group keeps its position.
 bool progress::is_same_group(const lineage& origin) const noexcept {
   return origin == from_->open &&
          (from_->open_size == 0 || from_->open_size == part_lineage::whole_size(origin));
@@ -296,7 +299,7 @@ choice_log progress::choosing(const std::string& what) {
   return {*this, choosers_.size() - 1};
 }
 
-// The choices of a rank are of its own items.
+// None if the rank or their number differs: the choices of a rank are among its own items.
 const state::choices& progress::choices_before(std::size_t stage) const {
   static const state::choices none;
   if (!from_ || stage >= from_->chosen.size() || part_ != std::pair(from_->rank, from_->world))
@@ -357,7 +360,7 @@ void progress::record_locked(const lineage& origin) {
   }
   if (!part_lineage::is_ordered(origin))
     return refuse_locked("parts of parts are too many to be numbered");
-  // Where the last parts of the item before were dropped, this one's carry its positions too.
+  // If the last parts of the previous item were dropped, these parts have its positions too.
   if (parts_ == 0 || !same_item(origin, open_)) {
     auto before = std::exchange(open_, without(origin, open_));
     if (parts_ > 0) record_whole(before);
@@ -366,8 +369,9 @@ void progress::record_locked(const lineage& origin) {
   parts_ = origin.part();
 }
 
-// With the positions between the last item of a shard, which is in the range before, and the end of
-// the shard: a shard that has been delivered is one range.
+// The last item of a shard also has the last position of the shard. If `range` is that position and
+// the range before is in the same shard, fills the gap between them. So a delivered shard is one
+// range.
 static lineage::range up_to_end_of_shard(const lineage::range& range, const lineage::range* before,
                                          const dealing& source) {
   auto shard_of = [&](std::uint64_t at) { return (at - source.begin) / source.shard_span; };
@@ -388,7 +392,7 @@ void progress::record_whole(const lineage& origin) {
 
 void progress::record_range(const lineage::range& range, const lineage::range* before) {
   auto behind = sources_.upper_bound(range.first);
-  if (behind == sources_.begin()) return delivered_.add(range);  // of a cache's source
+  if (behind == sources_.begin()) return delivered_.add(range);  // from a cache
   auto& source = std::prev(behind)->second;
   auto& how = source.how;
   if (how.shard_span > 0)
@@ -402,7 +406,8 @@ std::uint64_t progress::first_of_own(const dealing& source) const noexcept {
   return undelivered_->before(source.first) + source.rank;
 }
 
-// What is none of this rank's own stands in for the last that it lacks.
+// The number of this rank's item at a position. A position of another rank is a repeat that pads
+// this rank: it counts as the last item.
 std::uint64_t progress::own_number(const dealing& source, std::uint64_t position) const noexcept {
   auto first = first_of_own(source);
   auto place = undelivered_->before(position);
@@ -410,8 +415,8 @@ std::uint64_t progress::own_number(const dealing& source, std::uint64_t position
   return own ? (place - first) / source.world : source.own - 1;
 }
 
-// Whether what the state says of a source holds until that source begins. Ranks that share out what
-// one run has left get other items of it, and other data have other names.
+// Whether the record of a source in the state stays valid until that source begins. Not if several
+// ranks share the rest of a single run, since their items differ, nor for another data set.
 bool progress::keeps_sources_before(std::uint64_t world) const noexcept {
   return from_ && !other_data_ && (from_->world > 1 || world == 1);
 }
@@ -439,7 +444,7 @@ state progress::now() const {
   result.steps_repeated = steps_taken_.repeated;
   result.rank = sources_.begin()->second.how.rank;
   result.world = sources_.begin()->second.how.world;
-  std::erase_if(result.sources, [&](auto& each) {  // the others have not begun yet
+  std::erase_if(result.sources, [&](auto& each) {  // keeps sources that have not begun yet
     return !keeps_sources_before(result.world) || sources_.contains(each.begin);
   });
   for (auto& [begin, source] : sources_)

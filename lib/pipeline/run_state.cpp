@@ -8,7 +8,7 @@
 
 namespace lade::detail {
 
-// The options of a run that goes on from a state.
+// A run that resumes from a state (a checkpoint) takes its epoch and seed from there.
 static run_options options_of_rest(run_options options) {
   if (options.state) {
     options.epoch = options.state->epoch;
@@ -106,7 +106,7 @@ void run_state::warn(const std::string& text) const {
     std::fputs(("lade: " + text + "\n").c_str(), stderr);
 }
 
-// `execution` is part of the stage.
+// Keeps the stage, which contains `execution`, alive during the work.
 static task<> run_beside(std::shared_ptr<const void>, const context& execution, task<> work) {
   co_await with_context(execution, std::move(work));
 }

@@ -13,10 +13,11 @@ struct stage_registry::contents {
   explicit contents(tuned_stages& automatic) : tuned(automatic) {}
 
   tuned_stages& tuned;
-  mutable std::mutex mutex;  // guards what follows
+  mutable std::mutex mutex;  // guards the members below
   std::deque<stage_counters> stages;
   std::unordered_map<stage_key, stage_counters*, stage_key_hash> by_key;
-  std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes;  // how many
+  // The number of stages of each name.
+  std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes;
   std::vector<const overviewed*> watched;
 };
 

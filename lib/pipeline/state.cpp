@@ -114,8 +114,8 @@ void require_possible(const state& saved, std::string_view doing) {
   for (auto& choices : saved.chosen) require_positions(choices.delivered, doing);
 }
 
-// Reads the part of JSON (RFC 8259) that states are made of: one object whose members are whole
-// numbers, lists of strings, of pairs of numbers, or of objects with such members.
+// Reads the subset of JSON (RFC 8259) that states use: one object whose members are whole numbers,
+// strings, and lists of strings, of pairs of numbers, or of objects with such members.
 class state_reader {
  public:
   explicit state_reader(std::string_view text) noexcept : text_(text) {}
@@ -148,7 +148,7 @@ class state_reader {
   }
 
  private:
-  // Where the value of a member goes.
+  // The destination of the value of a member.
   using target = std::variant<std::uint64_t*, std::string*, lineage*, std::vector<std::string>*,
                               std::vector<state::source>*, std::vector<state::choices>*>;
 
@@ -207,7 +207,7 @@ class state_reader {
     fail(fmt::format("version {} of states, not {}", version_, state_version));
   }
 
-  // A member that only another version has is no mistake in the text.
+  // In a state of another version, reports the version instead of the unknown member.
   [[noreturn]] void fail_member(const std::string& name, const std::string& of) const {
     if (version_ != 0 && version_ != state_version) fail_version();
     fail("\"" + name + "\" is not part of " + of);
@@ -296,7 +296,7 @@ class state_reader {
 
   std::string_view text_;
   std::size_t at_ = 0;
-  std::uint64_t version_ = 0;  // 0 until it has been read
+  std::uint64_t version_ = 0;  // 0: not read yet
 };
 
 }  // namespace detail

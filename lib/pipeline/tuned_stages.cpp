@@ -99,8 +99,8 @@ void tuned_stages::settle(automatic_stage& of) {
   apply(of);
 }
 
-// An interval is judged when enough items have passed in it. One in which the setting has changed
-// is not: what was begun before goes into it.
+// Judges the interval if enough items have passed in it, or after two seconds. Skips an interval in
+// which the setting has changed: it includes items that started with the old one.
 void tuned_stages::look_at(automatic_stage& of, clock::time_point now) {
   auto done = done_by(*of.counters, now);
   auto concurrency = of.climb->now().concurrency;

@@ -11,7 +11,7 @@
 
 namespace lade::detail {
 
-// To within a few milliseconds, at a quarter of the cost of the exact clock.
+// Accurate to a few milliseconds, at a quarter of the cost of CLOCK_MONOTONIC.
 static std::int64_t coarse_nanoseconds() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -63,7 +63,7 @@ activity::step activity::step_at(std::int64_t began, std::int64_t now) const noe
           std::chrono::nanoseconds(now - began)};
 }
 
-// Instead of a shorter one of the same stage; of too many stages the last is lost.
+// Replaces a shorter step of the same stage. Without capacity for another stage, drops the step.
 void activity::keep(const step& ended) noexcept {
   auto end = ended_.begin() + static_cast<std::ptrdiff_t>(count_ended_);
   auto same = std::find_if(ended_.begin(), end,
@@ -86,13 +86,14 @@ std::vector<activity::step> activity::take_long() {
   return found;
 }
 
-// Since it was asked for last.
+// The increase of not_scheduled() since the last call.
 std::chrono::nanoseconds activity::newly_not_scheduled() noexcept {
   auto before = std::exchange(not_scheduled_, not_scheduled());
   return std::chrono::nanoseconds(not_scheduled_ - before);
 }
 
-// How long the thread has waited for a CPU; 0 where the kernel does not tell.
+// The total time for which the thread was runnable without a CPU; 0 if the kernel does not report
+// it.
 std::int64_t activity::not_scheduled() const noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", thread_.load());

@@ -19,7 +19,7 @@ namespace detail {
   try {
     throw;
   } catch (const std::system_error& e) {
-    // Nobody has asked it to stop: a failure of that code would pass for the end of the run.
+    // The run has not been stopped. With the code `stopped`, the failure would look like its end.
     std::error_code code = is_stop(cause) ? make_error_code(errc::failed) : e.code();
     throw stage_error(cause, code, name, {}, {}, e.what());
   } catch (const std::exception& e) {
@@ -29,8 +29,8 @@ namespace detail {
   }
 }
 
-// A failure asks the children of a run to stop before its consumer has seen it: hence a stop of the
-// work's own.
+// Background work has a stop token of its own, `over`. The one of the children is stopped by the
+// first failure, before the consumer has received the remaining items.
 static task<> work_until(std::stop_token over, run_state& run, std::string name, task<> work) {
   auto execution = run.make_context(over);
   auto& home = run.runtime().reactor();

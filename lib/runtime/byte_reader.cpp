@@ -16,7 +16,7 @@ static std::string range_text(std::uint64_t offset, std::uint64_t bytes) {
   return fmt::format("{} bytes at {}", bytes, offset);
 }
 
-// Where `bytes` bytes from `offset` are inside of `size` bytes.
+// Whether the range is within the first `size` bytes.
 static bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcept {
   return offset <= size && bytes <= size - offset;
 }
@@ -102,7 +102,7 @@ stream_reader::stream_reader(std::shared_ptr<const byte_reader> from, std::size_
   detail::require_count("read " + name_, "chunk_bytes", chunk_bytes, {.least = 1});
 }
 
-// Makes the next bytes ready, if none are. Returns whether there are any.
+// Reads the next chunk into ready_ if it is empty. Returns false at the end.
 task<bool> stream_reader::fill() {
   if (reader_ && ready_.empty() && position_ < end_) {
     auto bytes = std::min<std::uint64_t>(chunk_bytes_, end_ - position_);
@@ -116,7 +116,7 @@ task<bool> stream_reader::fill() {
   co_return !ready_.empty();
 }
 
-// `bytes` of those that are ready.
+// Takes `bytes` from the front of ready_, without a copy.
 buffer stream_reader::take(std::size_t bytes) {
   auto taken = ready_.slice(0, bytes);
   ready_ = ready_.slice(bytes, ready_.size() - bytes);
@@ -129,13 +129,13 @@ error stream_reader::early_end(std::uint64_t missing, std::string_view what) con
                fmt::format("it ends at byte {}, {} bytes too early", position_, missing));
 }
 
-// Makes some of `missing` bytes of `what` ready.
+// Ensures that ready_ is not empty. Throws if `missing` bytes of `what` are beyond the end.
 task<> stream_reader::require(std::uint64_t missing, std::string_view what) {
   bool some = co_await fill();
   if (!some) throw early_end(missing, what);
 }
 
-// Goes to the end if a reader does not have so many bytes from here on.
+// Throws if fewer than `bytes` are left of the reader. The position is then the end.
 void stream_reader::require_left(std::uint64_t bytes, std::string_view what) {
   auto left = end_ - position_;
   if (bytes <= left) return;
@@ -177,7 +177,7 @@ task<buffer> stream_reader::read(std::size_t bytes, std::string_view what) {
   co_return content;
 }
 
-// A piece of a reader that is not in one chunk, in memory of its own.
+// Reads bytes that are not all in ready_ into memory of their own.
 task<buffer> stream_reader::read_apart(std::size_t bytes, std::string_view what) {
   require_left(bytes, what);
   auto content = co_await allocate(bytes);

@@ -8,7 +8,7 @@
 
 namespace lade::detail {
 
-// Weak: a test may put a reactor of its own in its place.
+// Weak, so that a test can define a replacement that returns its own reactor.
 [[gnu::weak]] std::unique_ptr<reactor> make_reactor(reactor_kind kind) {
   if (kind == reactor_kind::fallback) return std::make_unique<fallback>("io_uring not wanted");
   try {

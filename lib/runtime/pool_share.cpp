@@ -13,7 +13,7 @@ void pool_share::post(job work) noexcept {
   turn* mine = nullptr;
   {
     std::unique_lock lock(mutex_);
-    queue_.make_room(lock);  // first: a turn may become free meanwhile
+    queue_.make_room(lock);  // before the look at free_: it may release the mutex
     if (free_.empty()) return queue_.push(work);
     mine = free_.back();
     free_.pop_back();

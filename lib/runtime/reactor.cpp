@@ -59,7 +59,7 @@ void timer_heap::remove(timer& member) noexcept {
   root_ = meld(root_, children);
 }
 
-// Two heaps as one: of both roots, the earlier.
+// Melds two heaps, and returns the root with the earlier deadline.
 timer* timer_heap::meld(timer* a, timer* b) noexcept {
   if (!a || !b) return a ? a : b;
   if (b->deadline < a->deadline) std::swap(a, b);
@@ -70,8 +70,8 @@ timer* timer_heap::meld(timer* a, timer* b) noexcept {
   return a;
 }
 
-// Siblings as one heap: in pairs from the first on, then all pairs from the last on, which keeps
-// heaps flat.
+// Melds siblings into one heap: first in pairs from the front, then all pairs from the back. These
+// two passes give removal its amortized logarithmic time.
 timer* timer_heap::meld_all(timer* first) noexcept {
   auto take = [](timer*& from) {
     auto* taken = from;
@@ -96,8 +96,8 @@ reactor::reactor() = default;
 reactor::~reactor() = default;
 
 void reactor::post(job work) noexcept {
-  // Wakes under the mutex: once it is released, the work may have ended the reactor. The loop sets
-  // asleep_ before it looks at posted_ for the last time. Whoever posts later sees it.
+  // Wakes under the mutex: after its release, the job may have destroyed the reactor. The loop sets
+  // asleep_ before its last look at posted_, so a later post sees it set.
   std::unique_lock lock(mutex_);
   posted_.make_room(lock);
   posted_.push(work);
@@ -154,7 +154,7 @@ void reactor::loop() noexcept {
     if (ending && services_.empty()) return;
     if (ending) {
       end_services();
-      idle = false;  // the next turn begins what their ends have submitted
+      idle = false;  // the next turn begins operations that the services have submitted
     }
     if (!idle || !done_.empty())
       turn(clock::time_point::min());
@@ -172,7 +172,8 @@ static std::chrono::nanoseconds reactor_cpu_time() noexcept {
   return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
-// A thread that others keep from its CPU is not busy: more threads would be kept from it, too.
+// The load is CPU time, not wall-clock time: if the thread lacks a CPU, another reactor would not
+// help.
 void reactor::measure_load() noexcept {
   constexpr auto period = std::chrono::milliseconds(5);
   auto now = clock::now();
@@ -184,7 +185,7 @@ void reactor::measure_load() noexcept {
   if (busy) record_busy();
 }
 
-// From inside of a step, which ends meanwhile.
+// Called within a step, which is interrupted.
 bool reactor::run_some() noexcept {
   activity::interruption interruption(activity_);
   run_posted();
@@ -232,7 +233,8 @@ void reactor::complete_done() noexcept {
   }
 }
 
-// Runs what had been posted when it was called. A job may call run_some, which then goes on here.
+// Runs the jobs that were posted before the call. A job may call run_some(), which continues with
+// the rest of taken_.
 void reactor::run_posted() noexcept {
   run_taken();
   {
@@ -281,7 +283,7 @@ reactor_service& reactor::add_service(const void* key, std::unique_ptr<reactor_s
   return *services_.emplace_back(key, std::move(added)).second;
 }
 
-// By index: what a service resumes may add others.
+// Iterates by index, because a coroutine that a service resumes may add services.
 void reactor::end_turn_of_services() noexcept {
   for (std::size_t i = 0; i < services_.size(); ++i) {
     auto& service = *services_[i].second;

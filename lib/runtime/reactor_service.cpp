@@ -22,12 +22,12 @@ void reactor_service::set_timer(clock::time_point when) noexcept {
   if (when != clock::time_point::max()) reactor_.start(timer_);
 }
 
-// A poll that the kernel has taken cannot change: another takes its place.
+// A submitted poll cannot be changed, so it is replaced by a new one.
 void reactor_service::poll(int fd, unsigned events) {
   auto found = polls_.find(fd);
   auto* before = found == polls_.end() ? nullptr : found->second;
   if (before && events != 0 && static_cast<unsigned>(before->flags) == events) return;
-  if (before && events != 0 && !before->armed) {  // it is armed again after ready()
+  if (before && events != 0 && !before->armed) {  // within ready(): happened() submits it again
     before->flags = static_cast<int>(events);
     return;
   }
@@ -62,8 +62,8 @@ void reactor_service::arm(int fd, unsigned events) {
   reactor_.submit(added);
 }
 
-// Its completion, if one is still to come, finds no owner. Otherwise happened(), which is above in
-// the stack, removes it.
+// If the poll is submitted, its completion removes it, since it has no owner any more. Otherwise
+// this is called within happened(), which removes it.
 void reactor_service::disarm(detail::polled& armed) noexcept {
   armed.owner = nullptr;
   if (armed.armed) reactor_.cancel(armed);

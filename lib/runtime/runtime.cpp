@@ -12,7 +12,7 @@
 
 namespace lade {
 
-// What LADE_REACTOR says.
+// The backend that LADE_REACTOR names.
 static reactor_kind reactor_from_environment() {
   auto* value = std::getenv("LADE_REACTOR");
   if (!value || !*value) return reactor_kind::automatic;
@@ -66,8 +66,8 @@ void runtime::add_reactor() {
   reactor_count_.store(count + 1, std::memory_order_release);
 }
 
-// On the thread of a reactor that is busy. One more is no help where the system has none: those
-// that there are go on.
+// Called on the thread of a busy reactor. If another reactor cannot be created, the existing ones
+// serve all work.
 void runtime::add_reactor_if_needed() noexcept {
   std::unique_lock lock(growing_, std::try_to_lock);
   if (!lock || ending_ || reactor_count() == reactors_.size()) return;
@@ -76,7 +76,7 @@ void runtime::add_reactor_if_needed() noexcept {
   } catch (const std::exception&) {}
 }
 
-// After this none is in the middle of a post to the pool.
+// Afterwards no reactor posts to the pool any more.
 void runtime::stop_reactors() {
   {
     std::lock_guard lock(growing_);
@@ -86,7 +86,7 @@ void runtime::stop_reactors() {
 }
 
 runtime::~runtime() {
-  if (getpid() != process_) {  // the threads are the parent's
+  if (getpid() != process_) {  // a forked child has no threads to join: leaks all members
     (void)new auto(std::move(services_));
     (void)watchdog_.release();
     (void)pool_.release();
@@ -110,7 +110,7 @@ void* runtime::find_service(const void* kind, std::shared_ptr<void> (*make)(runt
   return services_.emplace_back(kept_service{kind, make(*this)}).object.get();
 }
 
-// A service that ends may still ask for those before it.
+// In reverse order, since a service may use earlier ones until it has ended.
 void runtime::end_services() {
   while (true) {
     std::shared_ptr<void> last;

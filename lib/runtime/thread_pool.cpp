@@ -38,7 +38,7 @@ static std::string cgroup_figure(const std::string& path) {
   return line;
 }
 
-// The quota of one cgroup, whichever version it is of.
+// The quota of one cgroup, of version 1 or 2, in CPUs; 0 if it has none.
 static unsigned cgroup_quota(const std::string& directory) {
   auto cpu_max = cgroup_figure(directory + "/cpu.max");
   if (cpu_max.empty())
@@ -49,8 +49,8 @@ static unsigned cgroup_quota(const std::string& directory) {
 
 static unsigned smaller_quota(unsigned a, unsigned b) { return a && b ? std::min(a, b) : a + b; }
 
-// The smallest quota of `group` and those above it, 0 if there is none. Where a container sees the
-// hierarchy from its own cgroup on, `group` does not exist, but the root is that cgroup.
+// The smallest quota of `group` and the groups above it; 0 if there is none. In a container that
+// sees only its own cgroup, as the root of the hierarchy, `group` does not exist.
 static unsigned smallest_quota(const std::string& hierarchy, std::string group) {
   auto smallest = cgroup_quota(hierarchy);
   while (!group.empty()) {
@@ -60,8 +60,8 @@ static unsigned smallest_quota(const std::string& hierarchy, std::string group) 
   return smallest;
 }
 
-// Lines are "number:controllers:group". Version 2 names no controllers; version 1 mounts those of a
-// hierarchy under their names.
+// Parses lines "number:controllers:group" of /proc/self/cgroup. Version 2 has no controllers.
+// Version 1 mounts each hierarchy in a directory named after its controllers.
 unsigned detail::cpu_quota(const std::string& root) {
   std::ifstream groups(root + "/proc/self/cgroup");
   auto mounts = root + "/sys/fs/cgroup";
@@ -89,16 +89,23 @@ unsigned available_cpus() {
   return quota ? std::min(quota, count) : count;
 }
 
+// A queue of jobs and the threads that run them. The mutex guards all members.
+//
+// A thread sleeps while the queue is empty. It reads `wakes` under the mutex and sleeps while the
+// value is unchanged; a waker increments it under the mutex. So no wake-up is lost.
+//
+// At most one thread is being woken at a time, unless the wake-up may wait. A thread that takes a
+// job wakes the next one if there are more jobs. So the poster of many jobs makes one system call.
 struct thread_pool::state {
   std::mutex mutex;
-  detail::futex_word wakes = 0;  // how often a thread was to wake
+  detail::futex_word wakes = 0;  // number of wake-ups
   detail::job_queue queue;
   unsigned sleeping = 0;
-  bool waking = false;  // a thread has been notified and has not come yet: it wakes the next
+  bool waking = false;  // a thread has been woken and does not run yet
   bool ending = false;
   std::vector<std::thread> threads;
 
-  // Has the threads run what is queued, then joins them.
+  // Lets the threads run all queued jobs, then joins them.
   void end() {
     {
       std::lock_guard lock(mutex);
@@ -126,7 +133,7 @@ struct thread_pool::state {
     }
   }
 
-  // The rest is called with the mutex held.
+  // The functions below are called with the mutex held.
   void sleep(std::unique_lock<std::mutex>& lock) {
     ++sleeping;
     auto seen = wakes.load();
@@ -137,14 +144,14 @@ struct thread_pool::state {
     waking = false;
   }
 
-  // Whether to wake a thread for what is queued, after the mutex has been released.
+  // Returns whether the caller must wake a thread after it has released the mutex.
   bool should_wake() {
     if (sleeping == 0 || waking || queue.empty()) return false;
     ++wakes;
     return waking = true;
   }
 
-  // The same, but others may wake a thread before that is done.
+  // The same for a wake-up that may wait: others may wake a thread before that.
   bool should_wake_later() {
     if (sleeping == 0 || waking) return false;
     ++wakes;
@@ -181,13 +188,13 @@ static std::vector<unsigned> cpus_of_node(unsigned node) {
     throw error(errc::invalid_argument, "make a thread pool",
                 "the machine has no NUMA node " + std::to_string(node));
   auto cpus = detail::cpus_in_list(list);
-  if (cpus.empty())  // it is memory alone
+  if (cpus.empty())  // a node of memory only
     throw error(errc::invalid_argument, "make a thread pool",
                 fmt::format("NUMA node {} has no CPUs", node));
   return cpus;
 }
 
-// Empty if the threads may run wherever the process may.
+// Empty if the threads may run on all CPUs of the process.
 static std::vector<unsigned> cpus_of(const thread_pool_options& options) {
   if (!options.numa_node) return {options.cpus.begin(), options.cpus.end()};
   if (!options.cpus.empty())
@@ -208,7 +215,7 @@ static void require_pool(const thread_pool_options& options) {
   detail::require_count(doing, "threads", options.threads, {.most = detail::most_threads});
   for (auto cpu : options.cpus)
     detail::require_count(doing, "a number in cpus", cpu, {.most = CPU_SETSIZE - 1});
-  constexpr unsigned most_nodes = 1024;  // that Linux can have
+  constexpr unsigned most_nodes = 1024;  // the limit of Linux
   if (options.numa_node)
     detail::require_count(doing, "numa_node", *options.numa_node, {.most = most_nodes - 1});
 }
@@ -253,7 +260,7 @@ void thread_pool::post(detail::job work) noexcept {
     state_->queue.push(work);
     wake = later ? state_->should_wake_later() : state_->should_wake();
   }
-  if (!wake) return;  // the work may have ended the pool by now
+  if (!wake) return;  // the job may have destroyed the pool already: no member may be accessed
   if (later)
     detail::this_activity->wake_later(wakes);
   else

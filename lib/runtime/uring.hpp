@@ -6,8 +6,8 @@
 //                        (status begun, counted by in_kernel_)
 //
 // cancel_begun() queues a cancellation in cancelled_. The operation still completes once, with the
-// result that the kernel gives it. Other threads wake the loop through an eventfd, which the ring
-// polls. If the kernel refuses further entries, refuse() ends all that it has not accepted.
+// result of the kernel. Other threads wake the loop through an eventfd, which the ring polls. If
+// the kernel refuses further entries, refuse() ends all operations that it has not accepted.
 
 #pragma once
 

@@ -42,7 +42,7 @@ void assigned::write_fields() const {
   auto& layout = *batch_->layout;
   for (std::size_t i = 0; i < layout.fields.size(); ++i) {
     auto& name = layout.fields[i];
-    stackable_field(sample_, name);  // whoever lacks it has perhaps no slot
+    stackable_field(sample_, name);  // throws if the sample lacks the field and so may have no slot
     write_field(sample_, name, slot(layout.writers.size() + i));
   }
 }
@@ -63,7 +63,7 @@ static task<tensor> allocate_slots(tensor_spec of_sample, std::size_t size, memo
   co_return tensor(spec, std::move(memory));
 }
 
-// The slots of the fields that this sample is the first of its batch to have.
+// Allocates the tensors of the fields that no earlier sample of the batch has.
 static task<> make_field_slots(open_batch& batch, const sample& first, memory_resource* from) {
   auto& layout = *batch.layout;
   for (std::size_t i = 0; i < layout.fields.size(); ++i) {
@@ -83,7 +83,7 @@ static task<std::shared_ptr<open_batch>> begin_batch(std::shared_ptr<const batch
   co_return batch;
 }
 
-// Gives every sample its slot; begins a new batch when one has no slots left.
+// Assigns a slot to every sample, and starts a new batch when all slots are assigned.
 static async_generator<assigned> assign_slots(async_generator<sample> in,
                                               std::shared_ptr<const batch_layout> layout,
                                               std::shared_ptr<memory_resource> from) {
@@ -102,14 +102,15 @@ static async_generator<assigned> assign_slots(async_generator<sample> in,
   }
 }
 
-// Moves the sample in slot `from` to slot `to`, which is before it.
+// Moves the contents of slot `from` to the earlier slot `to`.
 static void move_sample(const tensor& batch, std::size_t from, std::size_t to) {
   auto part = batch[0];
   auto bytes = part.spec().bytes();
   std::memcpy(batch.bytes() + to * bytes, batch.bytes() + from * bytes, bytes);
 }
 
-// The batch that is being put together, if any.
+// The batch that is being collected, if any. Its samples fill its slots without gaps: a sample
+// behind dropped ones is moved forward.
 class gathered_batch {
  public:
   bool empty() const noexcept { return samples_.empty(); }
@@ -118,7 +119,7 @@ class gathered_batch {
   }
   bool is_short_of(std::size_t size) const noexcept { return batch_ && batch_->assigned < size; }
 
-  // `origin` has the positions of samples that were dropped before, too.
+  // `origin`: may include the positions of samples that were dropped before this one.
   void add(const assigned& item, const lineage& origin) {
     if (empty())
       positions_.merge(without(origin, origin_));
@@ -130,13 +131,13 @@ class gathered_batch {
     samples_.push_back(item.sample());
   }
 
-  // When all of its samples have come or were dropped. Leaves nothing for the next.
+  // Takes the batch once every sample has been added or dropped. Its lineage includes all of them.
   sample_batch take() {
     positions_.merge(batch_->origin);
     return take_begun();
   }
 
-  // At any time: only the samples that have come.
+  // Takes the batch at any time, with the samples added so far.
   sample_batch take_begun() {
     origin_ = std::exchange(positions_, {});
     auto batch = std::exchange(batch_, nullptr);
@@ -147,18 +148,18 @@ class gathered_batch {
     return {std::move(tensors), std::exchange(samples_, {})};
   }
 
-  // Of the batch that was taken last.
+  // The lineage of the last batch taken.
   const lineage& origin() const noexcept { return origin_; }
 
  private:
   std::shared_ptr<open_batch> batch_;
   std::vector<sample> samples_;
-  lineage positions_;  // of what has come, also of batches of which nothing is left
+  lineage positions_;  // of all samples added, and of batches whose samples were all dropped
   lineage origin_;
 };
 
-// Puts the samples of each batch together again. A batch of which samples were dropped closes
-// the gaps and is delivered shorter, with their positions: the next begins behind them.
+// Collects the samples of each batch. A batch with dropped samples is delivered short, not
+// refilled, and its lineage includes their positions. So the next batch starts behind them.
 static async_generator<sample_batch> collect_slots(async_generator<assigned> in,
                                                    batch_into_options options, bool whole) {
   gathered_batch gathered;

@@ -39,13 +39,14 @@ inline_calls::inline_calls(const open_context& run, stage_counters& stage)
       track_(trace_, stage),
       busy_(stage.busy) {}
 
-// At random, so that no rhythm in the items meets one in the samples.
+// Samples at random, since a fixed interval could coincide with a period in the items.
 std::uint32_t inline_calls::some() noexcept {
   draw_ = draw_ * 1664525 + 1013904223;
   return draw_ >> 25;
 }
 
-// Those before it took as long on average, but no longer together than the time that passed.
+// Assumes that each skipped call took as long as this one, but all together not longer than the
+// time since the last measured call.
 void inline_calls::note(std::string item, const lineage& origin, clock::time_point now,
                         bool awaited) {
   constexpr std::chrono::microseconds costs_little_to_measure{10};

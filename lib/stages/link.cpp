@@ -225,7 +225,7 @@ link_base::tuning::tuning(link_base& tuned, const stage_key& key, const tuner& b
 
 link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
 
-// The feeder of an output queue holds an item beside those that are ready.
+// In an output queue, the feeder holds one item in addition to the ready ones.
 void link_base::tuning::set(const tuner::setting& now) {
   const auto held = now.concurrency + now.buffer + (link_.options_.is_output ? 1 : 0);
   link_.ring_.bound(now.concurrency, held);

@@ -60,7 +60,7 @@ turn_order::turn_order(const merge_options& options, std::size_t inputs, std::ui
   if (inputs == 0) return;
   require_weights("merge", weights_);
   for (auto most = std::ranges::max(weights_); auto& each : weights_)
-    each /= most;  // so that their sum is finite
+    each /= most;  // keeps their sum finite
   live_ -= static_cast<std::size_t>(std::ranges::count(weights_, 0.0));
 }
 
@@ -71,8 +71,8 @@ std::string turn_order::text() const {
              : inputs + " in turns";
 }
 
-// Between the turns that have not been delivered no input ends: the turn at which one does delivers
-// nothing.
+// Skips a range of delivered turns at once. No input ends within such a range, since the turn at
+// which an input ends delivers nothing.
 void turn_order::skip_delivered() {
   auto ranges = delivered_.ranges();
   if (skipped_ == ranges.size() || turns_ < ranges[skipped_].first) return;

@@ -93,7 +93,7 @@ static void require_value(element_type type, double value) {
               "no value for elements of " + std::string(name(type)));
 }
 
-// Fills bytes with elements of a value.
+// Fills the bytes [begin, end) with elements of that value.
 static void fill_up(element_type type, double value, std::byte* begin, std::byte* end) {
   with_element(type, [&](auto e) {
     using element = decltype(e);
@@ -130,7 +130,7 @@ void require_fields(std::span<const std::string> fields, const std::string& stag
                 "of samples, the fields that become tensors have to be given (fields)");
 }
 
-// The least multiple that is not less. Throws error(limit_exceeded) where no tensor is so long.
+// Rounds up to a multiple. Throws error(limit_exceeded) if the result exceeds 63 bits.
 static std::int64_t round_up_length(std::uint64_t length, std::uint64_t multiple) {
   auto missing = length % multiple ? multiple - length % multiple : 0;
   std::int64_t rounded = 0;
@@ -265,10 +265,10 @@ void row_packer::put(const sequence_view& piece, const lineage& origin) {
   if (room(into) > 0) return;
   try {
     complete(number);
-  } catch (const std::exception&) {}  // without memory it stays open, until its place is needed
+  } catch (const std::exception&) {}  // without memory, the row stays open for now
 }
 
-// A row that is not complete yet stays open if this throws.
+// Moves an open row to the complete ones. If this throws, the row stays open.
 void row_packer::complete(std::size_t number) {
   done_.reserve(done_.size() + 1);
   done_.push_back(close(number));

@@ -49,7 +49,7 @@ shard_options rank_from_environment() {
   struct launcher {
     const char* rank;
     const char* world;
-    bool sets_both;  // Slurm sets one of them for a script of which srun starts the steps
+    bool sets_both;  // Slurm sets one variable alone in a batch script outside srun
   };
   constexpr launcher launchers[] = {{"RANK", "WORLD_SIZE", true},
                                     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", true},

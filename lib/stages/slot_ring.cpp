@@ -45,7 +45,7 @@ bool slot_ring::settle_feeder(free_awaiter& feeder, waiter*& woken) noexcept {
 bool slot_ring::filled_awaiter::take() {
   std::unique_lock lock(ring_.mutex_);
   auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this);
-  if (consumer && ring_.has_work()) {  // which another worker may take meanwhile
+  if (consumer && ring_.has_work()) {  // another worker may take that work meanwhile
     lock.unlock();
     consumer->resume_here_or_later();
     lock.lock();
@@ -176,8 +176,8 @@ std::size_t slot_ring::room() const noexcept {
   return held < most_held_ ? most_held_ - held : 0;
 }
 
-// So many free slots: with one feeder a quarter, or as many as workers leave; with several, half of
-// what they do not hold themselves.
+// The number of free slots at which feeders are woken. With one feeder: a quarter of the slots, but
+// no more than workers leave free. With several: half of the slots that they do not hold.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
   if (options_.wakes_at_once) return 1;
   const auto busy = options_.feeders > 1 ? options_.feeders : most_working_;
@@ -197,7 +197,7 @@ void slot_ring::record_filled(std::size_t slot) noexcept {
   if (consumer_waits_) record_wanted();
 }
 
-// Which item the consumer waits for: whose slot it is in, or the one that a feeder will bring.
+// The item that the consumer waits for: a slot, or demand::next if no slot is in flight.
 std::size_t slot_ring::awaited() const noexcept {
   if (in_flight_ == 0) return demand::next;
   return where_.empty() ? ready_.front() : begun_.front();
@@ -297,7 +297,7 @@ void slot_ring::end_consumer_wait() noexcept {
   wanted_->await(demand::none);
 }
 
-// However little memory there is, an item may be begun that somebody waits for.
+// An item that the consumer waits for may start even if the memory is exhausted.
 bool slot_ring::may_begin() const noexcept {
   if (room() == 0) return false;
   if (!options_.waits_for_memory) return true;
@@ -344,7 +344,7 @@ void slot_ring::claim_feeders(wait_list& woken) noexcept {
       return;
 }
 
-// There will be no more free slots: they get `none`.
+// No slots will become free: all feeders get `none`.
 void slot_ring::settle_feeders(wait_list& woken) noexcept {
   woken.append(feeders_.settle_all());
   record_missing(missing::nothing);

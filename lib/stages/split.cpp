@@ -198,7 +198,8 @@ void split_base::wake_input(wait_list& woken) {
   woken = input_.settle_all();
 }
 
-// Whether the input may be woken later, as by a channel: once for many items.
+// Whether the input may stay suspended, so that it is woken once for many items: the path and all
+// paths together have more than half of the capacity queued, and no consumer waits.
 bool split_base::has_enough(const branch& path) const {
   if (path.waiting <= buffer_ / 2 || waiting_in_all() <= buffer_ * branches_.size() / 2)
     return false;
@@ -209,13 +210,13 @@ bool split_base::is_full(const branch& path) const {
   return !path.ended && path.results >= buffer_;
 }
 
-// A consumer that waited in the path has got an item.
+// An item was handed to the consumer that waited in the path.
 void split_base::record_given(std::size_t path) noexcept {
   if (demand_ && (!awaited_ || awaited_ == path || *awaited_ == batches))
     demand_->await(demand::none);
 }
 
-// What is waited for does not come without another item, unless a child has one.
+// Whether the awaited result or batch requires another item of the input, unless a child holds one.
 bool split_base::needs_another() const {
   if (!awaited_) return false;
   if (*awaited_ == batches) return in_flight_ == 0;

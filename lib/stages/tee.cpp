@@ -4,7 +4,7 @@
 
 namespace lade::detail {
 
-// It ends with the path that ends first.
+// The stage ends with its shortest path.
 node_facts tee_core::facts(node_ptr in, std::vector<node_ptr> ends) const {
   auto size = in->facts().size();
   for (auto& each : ends) {

@@ -121,7 +121,7 @@ void lineage_check::end(const lineage& unyielded) {
        "; join or drop() what is left out");
 }
 
-// Whether one of these positions is in.
+// Whether the stage holds at least one of these positions.
 bool lineage_check::meets(const lineage::range& taken) const {
   auto behind = in_.upper_bound(taken.last);
   return behind != in_.begin() && std::prev(behind)->second >= taken.first;
@@ -139,7 +139,8 @@ void lineage_check::insert(lineage::range added) {
     in_.emplace_hint(next, added.first, added.last);
 }
 
-// Returns whether all of these positions were in.
+// Removes these positions. Returns false, without an effect, if the stage does not hold all of
+// them.
 bool lineage_check::erase(const lineage::range& gone) {
   auto found = in_.upper_bound(gone.first);
   if (found == in_.begin() || (--found)->second < gone.last) return false;

@@ -1,4 +1,4 @@
-// Draws by weight, each in the same time however many weights there are.
+// alias_table: draws indices by weight in constant time.
 
 #pragma once
 
@@ -14,15 +14,16 @@ namespace lade::detail {
 // a Given Distribution, 1991). Immutable; any thread.
 class alias_table {
  public:
-  // Throws error(invalid_argument) that names the doing for weights that are none.
+  // Throws error(invalid_argument) for invalid weights: see require_weights(). `doing`: the
+  // operation, for the error.
   alias_table(const std::vector<double>& weights, const char* doing);
 
   std::size_t size() const noexcept { return columns_.size(); }
 
-  // The same number for the same weights; as good as never for others.
+  // Equal for equal weights. Other weights have another digest, except with negligible probability.
   std::uint64_t digest() const noexcept { return digest_; }
 
-  // The index of a weight, with a chance in proportion to it; never of one that is 0.
+  // Returns an index with a probability proportional to its weight; never one of weight 0.
   std::uint64_t pick(random draw) const noexcept {
     auto drawn = draw.below(columns_.size());
     auto& found = columns_[drawn];
@@ -30,8 +31,8 @@ class alias_table {
   }
 
  private:
-  // All columns are drawn equally often. One stands for its own weight and, above the share of
-  // that, for another.
+  // All columns are drawn with the same probability. A column stands for its own index below
+  // `share`, and for `other` above it.
   struct column {
     double share;
     std::uint64_t other;

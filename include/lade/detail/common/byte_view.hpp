@@ -1,4 +1,4 @@
-// Reads of bytes that may be anything.
+// byte_view: bounds-checked reads of untrusted bytes.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace lade::detail {
 
-// Bytes of a file, which outlive it. No read goes past the end.
+// A view of the bytes of a file, which must outlive it. No read passes the end.
 class byte_view {
  public:
   byte_view() = default;
@@ -24,13 +24,13 @@ class byte_view {
     return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
   }
 
-  // The byte at `at`; 0 behind the end.
+  // The byte at `at`; 0 at or after the end.
   std::uint8_t operator[](std::size_t at) const noexcept {
     return at < size() ? std::to_integer<std::uint8_t>(bytes_[at]) : std::uint8_t{0};
   }
 
-  // The unsigned number in `count` bytes from `at`, low byte first or high byte first; 0 if they
-  // are not all there.
+  // The unsigned number in `count` bytes from `at`, little-endian or big-endian; 0 if they pass the
+  // end.
   std::uint64_t little(std::size_t at, std::size_t count) const noexcept {
     std::uint64_t value = 0;
     for (std::size_t i = count; holds(at, count) && i-- > 0;) value = value << 8 | (*this)[at + i];
@@ -47,7 +47,7 @@ class byte_view {
     return at <= size() && count <= size() - at;
   }
 
-  // `count` bytes from `at`; empty if they are not all there.
+  // `count` bytes from `at`; empty if they pass the end.
   byte_view part(std::size_t at, std::size_t count) const noexcept {
     return holds(at, count) ? byte_view(bytes_.subspan(at, count)) : byte_view();
   }

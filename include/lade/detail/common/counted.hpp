@@ -1,5 +1,5 @@
-// What counts its owners itself. std::shared_ptr does the same and is compiled anew for every type,
-// which for the functions of a program's pipelines takes longer than all else in them.
+// Intrusive reference counts. std::shared_ptr is instantiated for every type; for the functions in
+// a program's pipelines, that would take most of the compile time.
 
 #pragma once
 
@@ -9,8 +9,9 @@
 
 namespace lade::detail {
 
-// Deleted by its last owner. What is deleted inside of another's destructor waits until that has
-// returned, so that a chain of any length needs no stack.
+// The base of objects that their last owner deletes. If that happens in the destructor of another
+// counted object, the deletion is deferred until that destructor has returned. So the deletion of a
+// chain of any length needs constant stack. Any thread.
 class counted {
  public:
   counted() = default;
@@ -29,10 +30,10 @@ class counted {
   void delete_chain() const noexcept;
 
   mutable std::atomic<std::size_t> owners_ = 0;
-  mutable const counted* next_ = nullptr;  // to be deleted
+  mutable const counted* next_ = nullptr;  // next object to delete on this thread
 };
 
-// One owner of a T, or of nothing.
+// An owner of a T, or null.
 template <class T>
 class counted_ptr {
  public:

@@ -1,4 +1,4 @@
-// The end of a process that has broken a contract where nobody could catch an exception.
+// fatal(): ends the process when a broken contract cannot be reported by an exception.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Sleeping until a word in memory changes: futex(2).
+// Waiting for a word in memory to change: futex(2).
 
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace lade::detail {
 
-// A word that threads wait on. Whoever wakes them may do so when the word is gone: at worst the
-// threads are woken for nothing that wait on what has its place now, and look again.
+// A word that threads wait on. It may be woken after it has been destroyed: at worst, that wakes
+// threads that wait on a new word at the same address, and they check their condition again.
 using futex_word = std::atomic<std::uint32_t>;
 
-// Sleeps as long as the word is `seen`; perhaps not as long.
+// Blocks while the word is `seen`. May return early.
 void futex_wait(const futex_word& word, std::uint32_t seen) noexcept;
 void futex_wake_one(const futex_word* word) noexcept;
 void futex_wake_all(const futex_word* word) noexcept;

@@ -11,18 +11,17 @@
 
 namespace lade::detail {
 
-// A string in quotes, with escapes for what may not stand in one. Bytes that are not UTF-8, as in
-// some names of files, become U+FFFD.
+// A quoted and escaped string. Bytes that are not UTF-8, as in some file names, become U+FFFD.
 std::string json_of(std::string_view text);
 
 // The same without loss: a byte that is not UTF-8 becomes a lone surrogate, \udc80 to \udcff, as
-// Python's surrogateescape has it.
+// with Python's surrogateescape.
 std::string json_of_bytes(std::string_view text);
 
-// A number with so many digits behind the point, whatever the locale.
+// A number with `digits` decimal places, independent of the locale.
 std::string json_of(double number, int digits);
 
-// An array of values, and an object of members whose values are JSON already.
+// An array or object whose values are JSON already.
 std::string json_array(std::span<const std::string> values);
 std::string json_object(std::span<const std::pair<const char*, std::string>> members);
 

@@ -1,5 +1,5 @@
-// Reading JSON (RFC 8259), strictly: nothing that the grammar lacks, no name twice in an object, no
-// text that is not UTF-8.
+// json_reader: a strict JSON parser (RFC 8259). It also refuses objects with duplicate names, and
+// strings that are not UTF-8.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lade::detail {
 
-// Reads one value after the other from a text, without a tree:
+// Reads one value after the other from a text, without building a tree:
 //
 //   json_reader json(text, "index.json");
 //   json.object([&](const std::string& name) {
@@ -22,35 +22,37 @@ namespace lade::detail {
 //   });
 //   json.end();
 //
-// Every function but end() and next() reads one whole value, and throws error(invalid_data) that
-// names the text and the byte if it is of another kind. Memory is bounded by the text's size, and
-// nesting by max_depth. The text and its name must outlive the reader.
+// - Every function except end() and next() reads one whole value.
+// - Errors: error(invalid_data), naming the text and the byte, for another kind of value and for
+//   text that is not JSON.
+// - Limits: nesting up to max_depth; memory proportional to the size of the text.
+// - Lifetime: the text and its name must outlive the reader.
 class json_reader {
  public:
   enum class kind : std::uint8_t { object, array, string, number, boolean, null };
   static constexpr unsigned max_depth = 64;
 
-  // `line`: the number of the line that the text is, or 0 if it is more than a line.
+  // `line`: the number of the line, for errors, if the text is a line of a file; otherwise 0.
   json_reader(std::string_view text, std::string_view name, std::uint64_t line = 0)
       : text_(text), name_(name), line_(line) {}
 
-  // Of which kind the next value is, by its first character.
+  // The kind of the next value, by its first character.
   kind next();
 
   std::string string();
   bool boolean();
   void null();
   double number();
-  std::int64_t integer();            // a number without fraction and exponent, in 64 bits
+  std::int64_t integer();            // a number without fraction and exponent
   std::uint64_t unsigned_integer();  // the same, not negative
 
   // An integer if the number has neither fraction nor exponent.
   std::variant<std::int64_t, double> any_number();
 
-  // Passes over a value, which is checked. Returns its text.
+  // Skips a value, which must be valid. Returns its text.
   std::string_view skip();
 
-  // Calls `member` with each name in an object. It must read the value.
+  // Calls `member` with each name in an object. `member` must read the value.
   template <class F>
   void object(F member) {
     std::vector<std::string> names;
@@ -61,16 +63,16 @@ class json_reader {
     require_unique(std::move(names));
   }
 
-  // Calls `element` for each element of an array. It must read the value.
+  // Calls `element` for each element of an array. `element` must read the value.
   template <class F>
   void array(F element) {
     for (bool more = enter('[', ']'); more; more = go_on(']')) element();
   }
 
-  // Throws error(invalid_data) if there is anything but white space left.
+  // Throws error(invalid_data) if anything but white space is left.
   void end();
 
-  // Throws error(invalid_data) naming the text and the byte that is read next.
+  // Throws error(invalid_data) naming the text and the next byte.
   [[noreturn]] void refuse(std::string_view why) const;
 
  private:

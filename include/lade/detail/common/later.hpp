@@ -1,4 +1,4 @@
-// Points in time that cannot overflow.
+// later(): adds a duration to a time point without overflow.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace lade::detail {
 
-// The moment `duration` after `from`: time_point::max(), which never comes, if it is later than a
-// clock can tell. A limit of nanoseconds::max() so means none.
+// Returns `from` + `duration`; time_point::max() if the sum overflows. So a limit of
+// nanoseconds::max() never expires.
 constexpr std::chrono::steady_clock::time_point later(std::chrono::steady_clock::time_point from,
                                                       std::chrono::nanoseconds duration) noexcept {
   using time_point = std::chrono::steady_clock::time_point;

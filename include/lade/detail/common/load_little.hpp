@@ -1,4 +1,4 @@
-// Numbers in the bytes of files, low byte first.
+// load_little(): reads little-endian numbers.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace lade::io {
 
-// The number at `from`, which needs not be aligned. Its bytes must be there.
+// The number in the sizeof(T) bytes at `from`, which need not be aligned.
 template <class T>
   requires(std::is_arithmetic_v<T>)
 T load_little(const std::byte* from) noexcept {

@@ -1,4 +1,4 @@
-// A short text that tells sequences of names apart.
+// name_digest: a digest of a sequence of names.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace lade::detail {
 
-// Depends on all names and on their order. The same in every process.
+// Depends on all names and their order. Equal in every process, so states (checkpoints) contain it.
 class name_digest {
  public:
   void add(std::string_view name) noexcept;

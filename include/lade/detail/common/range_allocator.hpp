@@ -1,4 +1,4 @@
-// Parts of large regions of memory, with all records outside of the memory itself.
+// range_allocator: allocates parts of large regions, with all records outside the regions.
 
 #pragma once
 
@@ -10,29 +10,31 @@
 
 namespace lade::detail {
 
-// Divides regions into ranges, free ones and used ones. Two free ranges of a region are never
-// neighbours. Nothing reads or writes the memory, so it may be that of a device.
+// Divides each region into free and used ranges. Adjacent free ranges of a region are always
+// joined. The allocator neither reads nor writes the memory, which may be that of a device.
 //
-// Thread: one at a time; the owner has a mutex.
+// Thread: one at a time, under a mutex of the owner.
 class range_allocator {
  public:
-  static constexpr std::size_t granule = 64;  // of all sizes: the rest of a region is not used
+  // All sizes are multiples of this. The remainder of a region is not used.
+  static constexpr std::size_t granule = 64;
 
   range_allocator() = default;
   range_allocator(const range_allocator&) = delete;
   range_allocator& operator=(const range_allocator&) = delete;
 
-  // Regions must not overlap, and stay until they are removed. Throws std::bad_alloc.
+  // Adds a region, which must not overlap others and must live until remove(). Throws
+  // std::bad_alloc.
   void add(std::span<std::byte> region);
 
-  // All of the region must be free.
+  // Removes a region, all of which must be free.
   void remove(std::byte* region) noexcept;
 
-  // The smallest free range that has the bytes at that alignment, a power of two; null if there is
-  // none. Throws std::bad_alloc, and has allocated nothing then.
+  // Allocates from the smallest free range that fits. `alignment`: a power of two. Returns null if
+  // no range fits. Throws std::bad_alloc without an effect.
   std::byte* allocate(std::size_t bytes, std::size_t alignment);
 
-  // Frees what allocate() returned. Returns the region if all of it is free now, otherwise null.
+  // Frees memory of allocate(). Returns the region if all of it is free now, otherwise null.
   std::byte* deallocate(std::byte* memory) noexcept;
 
   std::size_t free_bytes() const noexcept { return free_bytes_; }
@@ -45,7 +47,7 @@ class range_allocator {
     std::size_t bytes;
     std::byte* region;
     by_size::node_type entry =
-        {};  // its entry in free_ while it is used: freeing allocates nothing
+        {};  // while used: its node for free_, so that freeing allocates nothing
 
     bool is_free() const noexcept { return entry.empty(); }
   };
@@ -57,8 +59,8 @@ class range_allocator {
   bool may_join(range_map::iterator first, range_map::iterator second) const noexcept;
   void join(range_map::iterator first, range_map::iterator second) noexcept;
 
-  range_map ranges_;  // all of them, by address
-  by_size free_;      // the free ones
+  range_map ranges_;  // all ranges, by address
+  by_size free_;      // free ranges
   std::size_t free_bytes_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the copies of a pipeline share.
+// shared_const: a constant object that all copies of a stage share.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lade::detail {
 
-// A function, or its arguments, that all copies of a stage and all runs refer to: moved here once,
-// never copied, and destroyed with the last of them. Any thread, since it is const.
+// Owns a function of a stage, or its arguments, jointly with its copies. The object is moved in
+// once and never copied. Any thread may access it, so its const members must be thread-safe.
 template <class T>
 class shared_const {
  public:

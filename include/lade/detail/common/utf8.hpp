@@ -1,4 +1,4 @@
-// UTF-8 (RFC 3629).
+// Decoding and encoding of UTF-8 (RFC 3629).
 
 #pragma once
 
@@ -8,13 +8,14 @@
 
 namespace lade::detail {
 
-// The bytes of the character that a text begins with; 0 if it begins with none.
+// The number of bytes of the first character of a text; 0 if the text is empty or begins with bytes
+// that are not UTF-8.
 std::size_t utf8_length(std::string_view text) noexcept;
 
-// How many characters a text has. Each byte that belongs to none counts as one.
+// The number of characters of a text. A byte that is not part of a character counts as one.
 std::size_t utf8_characters(std::string_view text) noexcept;
 
-// Appends a character: up to U+10FFFF, and no surrogate.
+// Appends a character. `code`: up to U+10FFFF, not a surrogate.
 void append_utf8(std::string& into, char32_t code);
 
 }  // namespace lade::detail

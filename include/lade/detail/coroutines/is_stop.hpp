@@ -1,4 +1,4 @@
-// Which exceptions are stops.
+// is_stop(): tells cancellation apart from failure.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace lade::detail {
 
-// Whether it says that somebody was asked to stop.
+// Whether the exception is error(stopped).
 inline bool is_stop(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

@@ -1,5 +1,5 @@
-// Pipelines of any length on stacks of any size. Stages that work in place open, call and destroy
-// each other recursively; every so many of them the chain is broken, and goes on with an empty
+// Bounds the stack depth of long pipelines. Inline stages open, call and destroy each other
+// recursively. So a long chain of them is divided into parts, each of which starts on an empty
 // stack.
 
 #pragma once
@@ -10,10 +10,12 @@
 
 namespace lade::detail {
 
-// How many stages may open, call and destroy each other recursively.
+// The largest number of stages that recurse on one stack.
 inline constexpr unsigned longest_chain = 256;
 
-// Breaks a chain before the stages that `open()` opens. Throws what it throws.
+// Begins a new part of the chain with the stages that `open()` opens. Calls `open()` on a thread
+// with an empty stack, waits for it, and rethrows its exception. The result forwards the items: the
+// executor of the consumer, if it has one, runs each part in a job of its own.
 generator break_chain(const std::function<generator()>& open);
 
 }  // namespace lade::detail

@@ -1,5 +1,5 @@
-// What the primitives of coroutines synchronize threads with. They take it from here, so that a
-// test can compile them with types that run every interleaving of their threads.
+// The types with which event, semaphore and channel synchronize threads. A test replaces this
+// header by one whose types run every interleaving of the threads.
 
 #pragma once
 

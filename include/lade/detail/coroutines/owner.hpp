@@ -1,4 +1,4 @@
-// What ends a stage that works beside the generator of its items.
+// owner: closes a stage that has coroutines of its own when the generator of its items ends.
 
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace lade::detail {
 
-// Closes the stage when it is destroyed. Made with the stage and then moved into the generator of
-// its items, so that the stage is closed whether it could not be started, its generator was never
-// asked for an item, or was left.
+// Closes the stage when it is destroyed. It is created with the stage and moved into the generator
+// of the items. So the stage is closed in each of these cases: it cannot be started; its generator
+// is never resumed; its generator is destroyed early.
 template <class Stage>
 class owner {
  public:
@@ -31,7 +31,7 @@ class owner {
   std::shared_ptr<Stage> stage_;
 };
 
-// The same when the stage behind is stopped: for std::stop_callback.
+// For std::stop_callback: closes the stage when the next stage is stopped.
 template <class Stage>
 struct close_on_stop {
   Stage& stage;

@@ -1,5 +1,5 @@
-// What all coroutines of lade have in common: what they inherit from their awaiter, and how a
-// child tells that it has finished.
+// promise_base: the state that a task or generator inherits from its awaiter. completion: the
+// callback of a finished task.
 
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace lade::detail {
 
-// The part of a promise that awaitables work with.
+// The part of a promise that awaitables access.
 class promise_base {
  public:
   const lade::context* context = nullptr;
 
-  // Where the lineage of what this coroutine consumes is gathered; may be null.
+  // Collects the lineage of the items that the coroutine consumes; null: it is not collected.
   lineage* consumed = nullptr;
 
   void inherit(const promise_base& parent) noexcept {
@@ -34,7 +34,7 @@ promise_base* base_of(std::coroutine_handle<Promise> coroutine) noexcept {
     return nullptr;
 }
 
-// Told when a task has finished.
+// Called once when a task has finished, unless it finished within the call that started it.
 struct completion {
   void (*finished)(completion&) noexcept;
 };

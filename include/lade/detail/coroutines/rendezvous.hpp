@@ -1,4 +1,4 @@
-// How a coroutine's outcome meets the coroutine that awaits it.
+// rendezvous: passes control from a task or generator back to the coroutine that awaits it.
 
 #pragma once
 
@@ -7,8 +7,9 @@
 
 namespace lade::detail {
 
-// Tells threads apart. Opaque: compilers would reuse the value across a suspension, after which the
-// thread may be another. The thread pointer is what every access to a thread_local reads first.
+// A value that identifies the current thread. It is opaque to the compiler, which would otherwise
+// reuse it after a suspension, when the coroutine may run on another thread. The first variant
+// reads the thread pointer, as every access to a thread_local does.
 #if defined(__x86_64__)
 inline const void* this_thread() noexcept {
   const void* thread = nullptr;
@@ -24,13 +25,21 @@ inline const void* this_thread() noexcept {
 }
 #endif
 
-// A parent calls its child as a plain function; the child arrives at its outcome inside of that
-// call, or later, perhaps on another thread. Inside of the call no atomic operation is needed,
-// and in neither case does one of them run on top of the other: nothing depends on tail calls.
+// One await: a parent calls its child as a plain function, and the child arrives at its result
+// within that call or later, perhaps on another thread. If later, each side exchanges the state
+// once, and the second one continues the parent:
+//
+//   running ── call() returns false ───> awaited ── arrive() returns true: resume the parent
+//   running ── arrive() returns false ─> arrived ── call() returns true: the parent continues
+//
+// - No wake-up is lost: the second exchange returns the value of the first.
+// - A child that arrives within the call needs no atomic read-modify-write operation. It returns to
+//   its parent, so a loop over such children uses no stack, and nothing depends on tail calls.
+// - May be used again after the parent has been continued: a generator arrives once per value.
 class rendezvous {
  public:
-  // The parent's side: runs the child. Returns whether it has arrived; if not, the parent must
-  // suspend, and whoever has arrive() return true resumes it.
+  // For the parent: resumes the child. Returns whether the child has arrived. If not, the parent
+  // must stay suspended, and the caller of arrive() resumes it.
   bool call(std::coroutine_handle<> child) {
     arrived_in_call_ = false;
     state_.store(running, std::memory_order_relaxed);
@@ -41,8 +50,8 @@ class rendezvous {
     return state_.exchange(awaited, std::memory_order_acq_rel) == arrived;
   }
 
-  // The child's side: its outcome is there. Returns whether the parent waits to be resumed; if
-  // not, the child must not be touched any more.
+  // For the child, once its result is stored. Returns whether the child must resume the parent. If
+  // not, the parent may destroy the child at once, so the caller must not access it any more.
   bool arrive() noexcept {
     if (caller_.load(std::memory_order_relaxed) == this_thread()) {
       arrived_in_call_ = true;
@@ -54,8 +63,8 @@ class rendezvous {
  private:
   enum : unsigned char { running, awaited, arrived };
 
-  std::atomic<const void*> caller_ = nullptr;  // the thread that is inside of call()
-  bool arrived_in_call_ = false;               // touched by that thread only
+  std::atomic<const void*> caller_ = nullptr;  // thread that is inside call(); null: none
+  bool arrived_in_call_ = false;               // accessed by that thread only
   std::atomic<unsigned char> state_ = running;
 };
 

@@ -1,4 +1,4 @@
-// The outcome of a coroutine: a value, a reference, nothing, or an exception.
+// result<T>: the outcome of a coroutine: a value, a reference, nothing, or an exception.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// How a camera was held, as Exif and XMP tell it: for all that decode or choose a decoder.
+// orientation_search: finds the orientation of an image in its Exif and XMP metadata.
 
 #pragma once
 
@@ -8,26 +8,26 @@
 
 namespace lade::detail {
 
-// What the parts of one file say of its orientation, 1 to 8. Of several parts of a kind, the first
-// one that says something counts. Reads any bytes safely.
+// Collects the orientation, 1 to 8 as in Exif, from the metadata blocks of one file. The first
+// valid value of Exif wins; without one, the first of XMP. Any bytes are safe to read.
 class orientation_search {
  public:
-  // A TIFF structure, which may hold XMP as well.
+  // Reads a TIFF structure, which may contain XMP as well.
   void read_exif(byte_view tiff) noexcept;
   void read_xmp(std::string_view packet) noexcept;
 
-  // Exif or XMP behind the prefix that JPEG asks for; else nothing.
+  // Reads Exif or XMP after the prefix that it has in JPEG. Ignores other bytes.
   void read_prefixed(byte_view body) noexcept;
 
-  // The segments of a JPEG file up to its first scan.
+  // Reads the segments of a JPEG file up to its first scan.
   void read_jpeg(byte_view file) noexcept;
 
-  // What Exif says, else what XMP says, else 1.
+  // The orientation; 1 if none was found.
   int found() const noexcept { return exif_ != 0 ? exif_ : xmp_ != 0 ? xmp_ : 1; }
 
  private:
-  int exif_ = 0;  // each 0 until a part says something
-  int xmp_ = 0;
+  int exif_ = 0;  // 0: not found
+  int xmp_ = 0;   // 0: not found
 };
 
 }  // namespace lade::detail

@@ -1,4 +1,4 @@
-// Fields of samples as parts of a batch's tensors.
+// Stacks fields of samples into the tensors of a batch.
 
 #pragma once
 
@@ -15,34 +15,34 @@
 
 namespace lade::detail {
 
-// The words between commas, without the blanks around them: "x, y" has "x" and "y".
+// The words of a comma-separated list, without surrounding blanks: "x, y" has "x" and "y".
 std::vector<std::string> divide_list(std::string_view text);
 
-// The same for an option of a stage. Throws error(invalid_argument) that names the stage for a name
-// that occurs twice.
+// The same for an option of a stage. Throws error(invalid_argument) naming the stage if a name
+// occurs twice.
 std::vector<std::string> field_names(std::string_view list, const std::string& stage);
 
-// What a field is in a tensor: a number i64 or f64, a tensor itself. Nothing for bytes, text, and
-// tensors without room for one more dimension.
+// The type and shape of a field in a batch: i64 or f64 for a number, those of a tensor. Nothing for
+// bytes, text, and tensors of the maximum rank.
 std::optional<tensor_spec> stacked_spec(const field& from);
 
-// Throws error(invalid_data) that names the sample if it lacks the field, or if that has no
-// stacked_spec.
+// Returns a field. Throws error(invalid_data) naming the sample if it lacks the field, or if the
+// field has no stacked_spec.
 const field& stackable_field(const sample& from, const std::string& name);
 
-// Copies a field into its part of a tensor. Throws as stackable_field does, and for a field of
-// another type or shape than the part.
+// Copies a field into `slot`, its part of a tensor. Throws as stackable_field does, and if the
+// field has another type or shape than the slot, or is not in host memory.
 void write_field(const sample& from, const std::string& name, const tensor& slot);
 
-// Copies elements of host memory in the order of their indices, whatever the strides.
+// Copies the elements of a tensor in host memory, in the order of their indices.
 void copy_elements(const tensor& from, std::byte* to);
 
-// One tensor of a field of all samples, at least one, in memory of the context. Throws as
-// write_field does.
+// Stacks a field of all samples into one tensor. Requires at least one sample. `execution`: the
+// context that allocates. Throws as write_field does.
 tensor stack_field(std::span<const sample> samples, const std::string& name,
                    const context& execution);
 
-// What of a sample stays when it has become a part of tensors: no bytes, none of these fields.
+// The sample without its data, its fields of bytes, and the fields `stacked`.
 sample without_contents(sample from, std::span<const std::string> stacked);
 
 }  // namespace lade::detail

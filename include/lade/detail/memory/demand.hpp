@@ -1,4 +1,5 @@
-// Which item a run waits for: the one that gets its memory even beyond the limit.
+// demand: the item that a taker waits for. memory_claim: whether an allocation is for that item,
+// and so may exceed the memory budget.
 
 #pragma once
 
@@ -11,32 +12,38 @@
 
 namespace lade::detail {
 
-// What one taker of items waits for: the run's consumer, or a stage of workers. The stage takes
-// items for the taker behind it: its demand is a demand of the run only while that one waits too.
-// So there is a chain of waits from the consumer to one item, or to one for each of the paths and
-// inputs that work beside each other.
+// The demand of one taker: the item that it waits for. Takers are the consumer of the run and the
+// stages with coroutines of their own. Demands form a chain from the stages to the consumer. An
+// item is urgent if its taker waits for it, and every taker behind waits for its next item:
 //
-// Memory that is missing keeps no such item. Nothing locks up thereby: while the consumer waits,
-//   - the last stage of workers that has an item in hand has one that is waited for: the first in
-//     the order of its input, or the one begun first. That one is worked on and gets its memory, or
-//     ends; or it waits for a worker, which is worked for by items that were begun before it.
-//   - a stage that has nothing in hand takes an item from the stage before, where the same is so.
-//   - whatever else makes items in the run waits for memory only while the consumer does not.
+//   stage 1 [ 7 8 ] <── waits for item 7 ── stage 2 [ ] <── waits for the next item ── consumer
+//
+// Here item 7 of stage 1 is urgent. Stages with several paths or inputs have several chains.
+//
+// An urgent item never waits for memory. So a run that is out of memory makes progress, one item at
+// a time if need be. While the consumer waits:
+// - A taker waits for the oldest unfinished item of the stage before it. A worker has that item, or
+//   takes it before any younger one. The item is urgent, so it gets its memory and finishes.
+// - If that stage has no item, its taker waits for the next one, and the stage before it is urgent.
+// - A coroutine without items of its own, such as a source, is urgent while its taker waits for the
+//   next item.
+//
+// Thread: one thread at a time sets a demand; any thread may read it.
 class demand {
  public:
-  // Instead of the number of an item: the next one of the stage before; none.
+  // Instead of the number of an item: no item; the next item of the stage before.
   static constexpr std::size_t none = ~std::size_t{0};
   static constexpr std::size_t next = none - 1;
 
-  // `behind` is the demand that this one serves; null for the consumer's.
+  // `behind`: the demand that this one serves; null for the demand of the consumer.
   explicit demand(std::shared_ptr<const demand> behind = nullptr) noexcept
       : behind_(std::move(behind)) {}
 
-  // By the taker, one thread at a time. Whoever may be let through by it has to be told: see
-  // buffer_pool::reconsider.
+  // Called by the taker. If waiting allocations may have become urgent, the caller must call
+  // buffer_pool::reconsider() afterwards.
   void await(std::size_t item) noexcept { awaited_.store(item, std::memory_order_relaxed); }
 
-  // Whether the run waits for that item. Any thread.
+  // Whether the item is urgent. Any thread.
   bool is_for(std::size_t item) const noexcept {
     return awaited_.load(std::memory_order_relaxed) == item && (!behind_ || behind_->is_for(next));
   }
@@ -46,8 +53,8 @@ class demand {
   const std::shared_ptr<const demand> behind_;
 };
 
-// For which item the coroutines of a context need memory. Belongs to the one that sets the item: a
-// worker of a stage, its feeder, or the run. Those coroutines end before it.
+// The claim of some coroutines to the memory budget: the item that they allocate for. Owned by a
+// worker of a stage, by its feeder or by the run, which sets the item and outlives the coroutines.
 class memory_claim {
  public:
   explicit memory_claim(std::shared_ptr<const demand> of, std::size_t item = demand::next) noexcept
@@ -57,7 +64,7 @@ class memory_claim {
 
   bool is_urgent() const noexcept { return demand_->is_for(item_.load(std::memory_order_relaxed)); }
 
-  // Whether any of the coroutines wait for memory, and how long they have.
+  // The time during which at least one of the coroutines waited for memory.
   shared_waiting_time waited;
 
  private:

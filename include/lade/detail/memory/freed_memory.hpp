@@ -1,4 +1,4 @@
-// Memory that a library has taken from malloc and freed.
+// Returns memory to the system that a library has allocated with malloc and freed.
 
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace lade::detail {
 
-// Gives the pages of up to so many bytes that this thread has freed to the system. malloc keeps
-// them in the arena of the thread, for nobody else: a pool of many threads would hold as many
-// images. For memory that a library takes by itself, after a large image.
+// Returns to the system the pages of up to `bytes` that this thread has freed. Without it, malloc
+// keeps them in the arena of the thread, so a pool of many threads would hold as many images. Call
+// it after a large image, if the decoder allocated the memory itself.
 void give_back_freed(std::size_t bytes) noexcept;
 
 }  // namespace lade::detail

@@ -1,4 +1,4 @@
-// What a run does beside its work, until the consumer has what it will get.
+// Coroutines and callbacks that observe a run: periodic reports, stall detection and tuning.
 
 #pragma once
 
@@ -15,12 +15,16 @@
 
 namespace lade::detail {
 
-// It tells of itself. What is left is told before its children have ended. For the child that
-// begins the run.
+// Starts the periodic reports, if the options of the run have a listener. The last report is made
+// before the children of the run have ended. Must be called by the child that starts the run.
 void begin_telling(const std::shared_ptr<run_state>& run);
 
-// Has the watchdog look at a run as long as it lives: tells when the consumer waits for too long,
-// and which stages block a reactor, each once. What the listener throws ends the run.
+// Registers a run with the watchdog while the object lives. Reports when the consumer waits longer
+// than options().stall.after, once for each item, and when a stage blocks a reactor, once for each
+// stage. An exception of the listener ends the run.
+//
+// The watchdog's thread alone accesses the members that change. The destructor blocks until look()
+// has returned, then reports the blocking steps that look() has not seen.
 class run_watch final : private watched {
  public:
   explicit run_watch(std::shared_ptr<run_state> run);
@@ -37,12 +41,13 @@ class run_watch final : private watched {
   const std::shared_ptr<run_state> run_;
   watchdog& dog_;
   std::uint64_t delivered_ = 0;
-  clock::duration waited_before_{};   // when the last item was delivered
-  bool reported_ = false;             // of the wait for this item
-  std::vector<std::uint64_t> named_;  // numbers of stages
+  clock::duration waited_before_{};   // waiting time until the last item was delivered
+  bool reported_ = false;             // the wait for the current item has been reported
+  std::vector<std::uint64_t> named_;  // numbers of the stages that have been reported
 };
 
-// It looks at its stages and tunes them. For every stage that may be tuned.
+// Starts the periodic tuning of the run's stages. Called by every stage with automatic settings;
+// only the first call in a run has an effect.
 void begin_tuning(const std::shared_ptr<run_state>& run);
 
 }  // namespace lade::detail

@@ -1,4 +1,4 @@
-// What is where in a stage at one moment, for people who look for what hangs.
+// A snapshot of the items in a stage, as text for stall reports.
 
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace lade::detail {
 
-// An item between the feeder and the next stage, or in the call of a stage in place.
+// An item between the feeder and the next stage, or in the call of an inline stage.
 struct item_overview {
   enum class doing : std::uint8_t { waits_for_worker, works, pauses, yields_part, done };
 
   std::string name;  // may be empty
   lineage origin;
   doing what = doing::waits_for_worker;
-  clock::time_point since = {};  // for works and pauses
+  clock::time_point since = {};  // start of `works` and `pauses`
 };
 
 struct stage_overview {
@@ -30,17 +30,17 @@ struct stage_overview {
   std::size_t free = 0;
   std::size_t idle_workers = 0;
   feeding feeder = feeding::waits_for_input;
-  bool wanted = false;  // the next stage waits for an item
+  bool wanted = false;  // whether the next stage waits for an item
   std::vector<item_overview> items = {};
 };
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at);
 
-// Of a stage in place, with the item that its function is called for, if it is.
+// The report of an inline stage. `item`: the item that its function is processing, if any.
 std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
                       clock::time_point at);
 
-// A stage of which there is an overview. Any thread may ask for it.
+// The interface of a stage for stall reports. Any thread may call overview().
 class overviewed {
  public:
   virtual ~overviewed() = default;

@@ -1,4 +1,4 @@
-// How a profile gets between the stages of a pipeline.
+// profiler: the state of a profile, which changes how the nodes of a pipeline are opened.
 
 #pragma once
 
@@ -17,9 +17,12 @@
 
 namespace lade::detail {
 
-// First the whole pipeline is run, so that the profiler gets to know the stages. Then each stage is
-// on trial: run alone, where what it takes from others is all made before it begins. Every node
-// that is opened in these runs asks the profiler how.
+// A profile first runs the whole pipeline, in which the nodes register their stages. Then it runs
+// one or more trials of each stage: pipelines that end in the stage, where all input items of the
+// stage are made before it starts. So a trial measures this stage alone.
+//
+// Thread: the profile runs one trial at a time, and calls the other members between the runs or
+// while their stages are opened. mutex_ guards the statistics.
 class profiler {
  public:
   struct stage {
@@ -30,31 +33,32 @@ class profiler {
   profiler(std::uint64_t source_items, run_options options)
       : source_items_(source_items), options_(std::move(options)) {}
 
-  // How many items are taken of a source, and the options that stages are run with.
+  // The number of items to take from each source, and the options of the runs.
   std::uint64_t source_items() const noexcept { return source_items_; }
   const run_options& options() const noexcept { return options_; }
 
-  // Sources first. Stages are added before the first trial.
+  // The stages, sources first. All are added before the first trial.
   const std::vector<stage>& stages() const noexcept { return stages_; }
   void add(stage opened) { stages_.push_back(std::move(opened)); }
 
-  // From now on, runs are trials of the last stage of the pipeline that they run, with this
-  // concurrency instead of its own.
+  // Makes further runs trials of the last stage of their pipeline. `concurrency`: instead of the
+  // one of the stage.
   void begin_trial(std::optional<unsigned> concurrency) noexcept {
     on_trial_ = true;
     concurrency_ = concurrency;
   }
   bool is_on_trial() const noexcept { return on_trial_; }
 
-  // Whether a node yields what the stage on trial takes; and with which concurrency the stage runs
-  // of which a node is a part.
+  // Whether the node is an input of the stage on trial.
   bool feeds_trial(const planned_node& at) const noexcept;
+
+  // The concurrency of the trial, if the node is part of the stage on trial.
   std::optional<unsigned> concurrency_of(const planned_node& at) const noexcept;
 
-  // Counts the nodes that are opened: what opens no other is a source.
+  // The number of nodes opened so far. A node that opens no other is a source.
   std::size_t& opened() noexcept { return opened_; }
 
-  // What the run had done when all that a stage takes had been made.
+  // The statistics of the run when all input items had been made: the start of the trial.
   void record_begin(run_statistics now) {
     std::lock_guard lock(mutex_);
     before_ = std::move(now);

@@ -1,4 +1,4 @@
-// The track of a trace that a stage's spans are on.
+// stage_track: the track of a stage's spans in a trace.
 
 #pragma once
 
@@ -11,8 +11,9 @@
 
 namespace lade::detail {
 
-// Named when its first span begins, or at its end: only when the stages before it have been opened
-// is it known what number the stage has among those of its name. Does nothing without a trace.
+// Adds the track to the trace at its first use, at the latest in the destructor. Earlier, the name
+// of the stage is not known: it contains the number of the stage among its namesakes, some of which
+// are opened later. Does nothing without a trace.
 class stage_track {
  public:
   stage_track(trace* to, const stage_counters& stage) noexcept : trace_(to), stage_(stage) {}

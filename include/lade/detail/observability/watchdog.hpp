@@ -1,4 +1,4 @@
-// The thread that notices when a reactor is blocked or a run comes to nothing.
+// watchdog: a thread that detects blocked reactors and stalled runs.
 
 #pragma once
 
@@ -14,47 +14,53 @@
 
 namespace lade::detail {
 
-// What is looked at regularly, on the watchdog's thread.
+// The interface of an object that the watchdog looks at. Both functions are called on its thread.
 class watched {
  public:
-  // How often, at least.
+  // The longest time between two looks.
   virtual std::chrono::nanoseconds interval() const noexcept = 0;
 
-  // `blocking` are the steps of reactors that take too long.
+  // `blocking`: the steps of reactors that have taken too long since the last look.
   virtual void look(std::span<const activity::step> blocking) noexcept = 0;
 
  protected:
   ~watched() = default;
 };
 
-// Looks four times a second at the reactors of a runtime, or more often where a run wants it, from
-// a thread that begins with the first run and sleeps as long as there is none. Any thread.
+// Looks at the reactors of a runtime four times a second, or more often if a watched object
+// requires it. Its thread is started for the first object and sleeps while there is none.
+//
+// - Threads: any thread may call all members.
+// - Lock: mutex_ guards all members. It is released during a look, so remove() waits until the
+//   object is not being looked at.
+// - Every blocking step is shown to all objects: remove() takes the latest steps for the removed
+//   object, and keeps them for the others in to_be_shown_.
 class watchdog {
  public:
   watchdog() = default;
   watchdog(const watchdog&) = delete;
   ~watchdog();
 
-  // Looks at a reactor too, whose activity must outlive this.
+  // Adds a reactor, whose activity must outlive the watchdog.
   void watch(activity& reactor);
 
   void add(watched& added);
 
-  // Returns when it is not being looked at, and will not be: with the steps that it has not been
-  // shown. Not from inside of the look.
+  // Blocks until the object is not being looked at. Returns the blocking steps that it has not been
+  // shown. Must not be called within look().
   std::vector<activity::step> remove(watched& gone);
 
  private:
   void work() noexcept;
-  std::vector<activity::step> blocking_steps();  // and those that are to be shown
+  std::vector<activity::step> blocking_steps();  // new ones and to_be_shown_; the mutex is held
   std::chrono::nanoseconds interval() const noexcept;
 
-  std::mutex mutex_;  // guards all that follows
+  std::mutex mutex_;
   std::vector<activity*> reactors_;
   std::condition_variable changed_;
   std::vector<watched*> watched_;
   watched* looked_at_ = nullptr;
-  std::vector<activity::step> to_be_shown_;  // at the next look
+  std::vector<activity::step> to_be_shown_;  // steps for the next look
   bool ending_ = false;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// The failures of a run.
+// failure_journal: applies the failure policy of a run, and records and reports its failures.
 
 #pragma once
 
@@ -20,12 +20,15 @@ namespace lade::detail {
 
 class stage_registry;
 
-// Decides what becomes of items that fail, records them, and tells the failure log and on_failure
-// of them: on the CPU pool, one after the other, so that neither a slow disk nor a blocking
-// listener delays the thread on which the item failed. Any thread.
+// Decides whether a failure ends the run, records it, and reports it to the failure log and to
+// on_failure. Reports are made by one child of the run, on the CPU pool and in order. So neither a
+// slow disk nor a blocking listener delays the thread on which an item failed.
+//
+// Thread: any. The mutex in `contents` guards its members, except the log, which only the reporting
+// child uses.
 class failure_journal {
  public:
-  // All must outlive it. `children`: the scope in which the coroutine runs that tells of failures.
+  // All arguments must outlive the journal. `children`: the scope of the reporting coroutine.
   // Throws error if the failure log cannot be opened.
   failure_journal(const run_options& options, const stage_registry& stages, scope& children);
   ~failure_journal();
@@ -36,28 +39,31 @@ class failure_journal {
   std::exception_ptr fail(stage_counters& stage, const failure_policy& policy, std::string item,
                           const lineage& origin, unsigned attempts = 1);
 
-  // The last thousand.
+  // The last thousand failures.
   std::vector<failure_record> records() const;
 
-  // Whether so many failures wait to be told that stages begin no further item:
-  //   if (journal.is_behind()) co_await journal.room();
-  // The wait ends early when the awaiting coroutine is asked to stop.
+  // Back-pressure of reports. While a thousand or more failures are not reported, stages start no
+  // further item: `if (journal.is_behind()) co_await journal.room();`. The wait ends when at most
+  // 500 are left, or, without an exception, when the awaiting coroutine is asked to stop.
   bool is_behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
   task<> room();
 
-  // Has on_failure called no more: the consumer wants no more of the run.
+  // Ends the calls of on_failure, except one in progress: the consumer has left the run.
   void tell_no_more() noexcept { tells_ = false; }
 
-  // The exception that the consumer gets, when all children have ended. `failure`: the first
-  // exception of a child. The result is an exception of on_failure or of the failure log, if there
-  // is one; else `failure` together with all others that would have ended the run; else
-  // error(stopped), whichever stage noticed the stop first.
+  // Returns the exception for the consumer, once all children have ended. `failure`: the first
+  // exception of a child. The result is the first of these that exists:
+  // - the exception of on_failure or of the failure log
+  // - `failure`, if it was returned by fail(), together with all other failures that ended the run
+  // - error(stopped), if `failure` is a stop; std::bad_alloc becomes error(not_enough_memory)
+  // - `failure`
   std::exception_ptr outcome(const std::exception_ptr& failure) const;
 
  private:
   struct contents;
 
-  // Returns its number among those that count in the run's budget, from 1 on; 0 if it does not.
+  // `counts`: whether the failure counts in the error budget of the run. Returns its number among
+  // those that do, from 1; otherwise 0.
   std::uint64_t record(failure_record failure, bool counts);
   static task<> report_all(failure_journal& self);
   bool take_unreported(failure_record& next);

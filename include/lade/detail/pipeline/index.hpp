@@ -1,4 +1,4 @@
-// Lists of items that are reached by their index, and the orders in which runs visit them.
+// Lists of items with access by index, and the orders in which runs visit them.
 
 #pragma once
 
@@ -17,10 +17,10 @@
 
 namespace lade::detail {
 
-// "keep"
+// The name of the enumerator: "keep".
 std::string_view remainder_name(remainder how) noexcept;
 
-// Items of type T, complete and immutable. Any thread.
+// A complete, immutable list of items. Any thread.
 template <class T>
 class item_list {
  public:
@@ -28,11 +28,12 @@ class item_list {
   virtual std::uint64_t size() const = 0;
   virtual T at(std::uint64_t index) const = 0;
 
-  // Identifies the items in states. Empty: states compare only their number.
+  // Identifies the items in states (checkpoints). Empty: states compare only the number of items.
   virtual std::string identity() const { return {}; }
 };
 
-// One step of an order: which position of the sequence before it a position stands for.
+// The steps of an order. Each maps a position in its own sequence to a position in the sequence
+// before it; the first sequence is the list.
 struct shuffle_step {
   std::uint64_t seed;
 };
@@ -56,7 +57,8 @@ struct repeat_step {
   std::uint64_t count;
 };
 
-// The positions that are not in a lineage: the n-th of them, and how many there are before one.
+// The positions that are not in a lineage. Both functions take logarithmic time. at(): the n-th of
+// them, from 0. before(): how many of them are less than a position.
 class gaps {
  public:
   gaps() = default;
@@ -68,13 +70,12 @@ class gaps {
  private:
   struct gap {
     std::uint64_t first;   // position
-    std::uint64_t before;  // how many positions all gaps before it have
+    std::uint64_t before;  // number of positions in all gaps before it
   };
   std::vector<gap> gaps_{{0, 0}};
 };
 
-// What is left of a sequence that has been delivered in part. Its first item has the position
-// `first`, and each further one the next position.
+// The undelivered rest of a sequence whose items have the positions from `first` on.
 struct rest_step {
   std::shared_ptr<const gaps> undelivered;
   std::uint64_t first;
@@ -83,63 +84,65 @@ struct rest_step {
 using order_step =
     std::variant<shuffle_step, draw_step, shard_step, take_step, skip_step, repeat_step, rest_step>;
 
-// What each step does, in words by which states tell orders apart. None for a shard: the ranks of
-// the rest may be others.
+// A description of each step, by which states compare orders. Shard steps have none: the rest of a
+// run may be sharded among other ranks.
 std::vector<std::string> texts_of(const std::vector<order_step>& steps);
 
-// The items of a list from `first` on, up to and without `end`.
+// The indices [first, end) of a list.
 struct stretch {
   std::uint64_t first = 0;
   std::uint64_t end = ~std::uint64_t{0};
 };
 
-// How many items are behind the steps, of so many before them. Nothing if that is not known, or if
-// a run would refuse them.
+// The number of items after the steps, given the number before them. Nothing if it is unknown, or
+// if a run would refuse the steps.
 std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
                                          std::optional<std::uint64_t> items);
 
-// The stretch that is left of a list by steps that only take and skip; nothing for other steps.
+// The indices that the steps select, if all of them are take or skip; otherwise nothing.
 std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
 
-// Why the order of what is left may be of another part than was left; empty if it is not.
+// Why a run that resumes with these steps may visit other items than those left; empty if it
+// cannot.
 std::string why_inexact(const std::vector<order_step>& steps);
 
-// Which part of all items an order is of; all of them if its last step is not a shard.
+// The last step, if it is a shard; otherwise the only shard of all items.
 shard_step part_of(const std::vector<order_step>& steps);
 
-// An item's index in its list, and its position: the place it has in the epoch's order across all
-// ranks, which is its place behind the last shuffle or draw.
+// The index of an item in its list, and its position in the order of the epoch across all ranks.
+// The last shuffle or draw determines that order.
 struct place {
   std::uint64_t index;
   std::uint64_t position;
 };
 
-// The order in which one run visits a list. Takes constant memory, however long the list.
+// The order in which one run visits a list. Its memory does not depend on the length of the list.
 class visit_order {
  public:
-  // Throws error(invalid_argument) if there are other than `items` weights to draw them by.
+  // Throws error(invalid_argument) if a draw step has another number of weights than items.
   visit_order(std::vector<order_step> steps, std::uint64_t items, std::uint64_t epoch);
 
   std::uint64_t size() const noexcept { return sizes_.back(); }
   place at(std::uint64_t k) const;
 
-  // The order of what is left of the items of all ranks, where all positions count from `first`.
+  // The order of the undelivered items of all ranks, sharded as this order is. `first`: added to
+  // all positions of this source.
   visit_order rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const;
 
   // The position of the first item of all ranks; 0 if there is none.
   std::uint64_t first_position() const;
 
  private:
-  visit_order undealt() const;  // that of all ranks
+  visit_order undealt() const;  // the order of all ranks
 
   std::vector<order_step> steps_;
-  std::vector<std::uint64_t> sizes_;  // before each step, and at the end
+  std::vector<std::uint64_t> sizes_;  // number of items before each step, and after the last
   std::uint64_t epoch_;
 };
 
-// Where a permutation of [0, size) that depends on `key` takes `i`. A Feistel network over the
-// next even power of two, walked until it comes back into the range (Black and Rogaway: Ciphers
-// with Arbitrary Finite Domains, 2002).
+// The image of `i` under a permutation of [0, size) that depends on `key`: a Feistel network over
+// the next even power of two, applied until the result is in the range. See Black and Rogaway,
+// Ciphers with Arbitrary Finite Domains, 2002.
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept;
 
 }  // namespace lade::detail

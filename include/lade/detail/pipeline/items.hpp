@@ -1,4 +1,4 @@
-// What every stage needs for its items: to hold them, to name them, to tell hooks of them.
+// Helpers of stages for their items: holding, naming and counting them, and calling hooks.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace lade::detail {
 
-// An item that a stage holds back, and where it came from.
+// An item that a stage holds, with its lineage.
 template <class T>
 struct held_item {
   held_item(T value, lineage positions) : item(std::move(value)), origin(std::move(positions)) {}
@@ -33,7 +33,7 @@ struct held_item {
   lineage origin;
 };
 
-// The same between coroutines of a stage: its path is not at rest as long as it waits there.
+// The same for an item between two coroutines of a stage: it is in flight in the path of the stage.
 template <class T>
 class in_flight_item : public held_item<T> {
  public:
@@ -44,7 +44,7 @@ class in_flight_item : public held_item<T> {
   in_flight_mark mark_;
 };
 
-// The key of an item; none if it has none or it cannot be told.
+// The key of an item; empty if its type has none, or if obtaining it throws.
 template <class T>
 std::string key_of(const T& item) noexcept try {
   if constexpr (requires {
@@ -61,7 +61,7 @@ std::string key_of(const T& item) noexcept try {
   return {};
 }
 
-// The name that errors and records call an item by: its key, without secrets that are in a URL.
+// The name of an item in errors and records: its key, without the secrets of a URL.
 template <class T>
 std::string name_of(const T& item) noexcept try {
   return without_secrets(key_of(item));
@@ -69,9 +69,8 @@ std::string name_of(const T& item) noexcept try {
   return {};
 }
 
-// The name of the item that a stage works on, which is about to be moved. Used for one item after
-// the other: the memory of a key is that of the keys before it. Small items are kept themselves,
-// and named when text() is called.
+// The name of the item that a stage is about to move from. Reused for one item after the other, so
+// that keys reuse their memory. A small item is copied, and named when text() is called.
 template <class T>
 class kept_name {
  public:
@@ -90,7 +89,7 @@ class kept_name {
     kept_ = {};
   }
 
-  // Of the last item that was kept; empty if its key cannot be told.
+  // The name of the last item; empty if it has none, or if obtaining it throws.
   std::string text() const noexcept try {
     if constexpr (is_small)
       return kept_ ? name_of(*kept_) : std::string();
@@ -106,7 +105,8 @@ class kept_name {
   std::conditional_t<is_small, std::optional<T>, std::string> kept_;
 };
 
-// Does what a stage itself does with an item, such as a copy, and names both in what that throws.
+// Returns `work()`, an operation of the stage itself, such as a copy of the item. Adds the names of
+// stage and item to an exception that it throws, which ends the run.
 template <class T, class F>
 auto handle(const T& item, const lineage& origin, const open_context& run, stage_counters& counters,
             F work) {
@@ -117,21 +117,20 @@ auto handle(const T& item, const lineage& origin, const open_context& run, stage
   }
 }
 
-// What hooks see of an item. Stages overload it for items that stand for others.
+// The view of an item for hooks. Stages overload it for internal types that wrap an item.
 template <class T>
 item_view view_of(const T& item) noexcept {
   return item_view(item);
 }
 
-// The same of a result, if there is one.
+// The view of a result; empty if there is none.
 template <class T>
 item_view view_of_result(const std::optional<T>& result) noexcept {
   return result ? view_of(*result) : item_view();
 }
 
-// The hooks around one call of a stage's function for an item. One thread at a time. Hooks that
-// have not been left when it is destroyed, because nobody wants what else the item gives, are left
-// then.
+// The hooks around one call of a stage's function for an item. One thread at a time. The destructor
+// leaves the hooks that are still entered, such as those of a flat_map that is not read to its end.
 class hooked_call {
  public:
   hooked_call(run_state& run, const stage_counters& stage, const lineage& origin,
@@ -142,26 +141,27 @@ class hooked_call {
     if (inside_) leave_early();
   }
 
-  // Whether there is anything to enter.
+  // Whether the run has hooks.
   bool has_hooks() const noexcept { return !run_.options().hooks.all().empty(); }
 
-  // Throws what a hook throws. Then those before it are inside, and the call must not be made.
+  // Enters all hooks. If a hook throws, rethrows: the hooks before it stay entered, and the
+  // function must not be called.
   void enter(std::string item, const item_view& argument);
 
-  // `thrown`: the exception of the function or of enter(), or null. Leaves the hooks that are
-  // inside. Returns the failure of the call: `thrown`, else the first exception of a hook, or null.
+  // Leaves the entered hooks. `thrown`: the exception of the function or of enter(), or null.
+  // Returns the failure of the call: `thrown`, else the first exception of a hook, or null.
   std::exception_ptr end(const std::exception_ptr& thrown, const item_view& result) noexcept {
     return inside_ ? leave_all(thrown, result) : thrown;
   }
 
-  // The function has returned. Throws the failure of the call.
+  // The same after the function has returned. Throws the failure, if there is one.
   void leave(const item_view& result) {
     if (!inside_) return;
     if (auto failure = leave_all(nullptr, result)) std::rethrow_exception(failure);
   }
 
  private:
-  // Those that have been entered: as many as there are locals.
+  // The entered hooks: as many as there are locals.
   struct entered {
     std::string stage;
     std::string item;
@@ -178,8 +178,8 @@ class hooked_call {
   std::unique_ptr<entered> inside_;
 };
 
-// How many bytes an item holds, as far as its type tells: a buffer, a sample, a tensor, a batch, or
-// what has bytes() itself.
+// The size of an item's contents in bytes: of a buffer, a sample, a tensor, a batch, or an item
+// with a member bytes(). 0 for other types.
 template <class T>
 std::uint64_t content_bytes(const T& item) {
   if constexpr (requires {
@@ -202,7 +202,7 @@ std::uint64_t content_bytes(const T& item) {
     return 0;
 }
 
-// An item goes to the next stage. One thread at a time.
+// Counts an item that the stage passes on. One thread at a time.
 template <class T>
 void count_out(stage_counters& counters, const T& item) {
   increment(counters.out);
@@ -212,6 +212,7 @@ void count_out(stage_counters& counters, const T& item) {
 // The last part of a type's name; `otherwise` for lambdas.
 std::string short_type_name(std::string_view pretty_function, std::string_view otherwise);
 
+// The name of a stage: `given`, else the name of the type of its function, else `otherwise`.
 template <class F>
 std::string stage_name(std::string_view given, std::string_view otherwise) {
   if (!given.empty()) return std::string(given);

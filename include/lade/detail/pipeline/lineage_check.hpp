@@ -1,4 +1,4 @@
-// Whether a custom stage yields every lineage that it takes once.
+// lineage_check: verifies that a custom stage yields every position that it takes exactly once.
 
 #pragma once
 
@@ -11,23 +11,22 @@
 
 namespace lade::detail {
 
-// Keeps the positions that a stage has taken and not yielded yet. Where items share positions
-// (parts of one item, windows that overlap) or have none, nothing can be told and nothing is
-// checked: stages before this one have refused a state. Any thread.
+// Keeps the positions that a stage has taken and not yielded yet. If items share positions, as
+// parts of one item and overlapping windows do, or have none, the check ends for good. Any thread.
 class lineage_check {
  public:
-  // `rule` is what the stage says it follows, for errors.
+  // `rule`: the lineage_rule that the stage claims to follow, for errors.
   explicit lineage_check(std::string rule) : rule_(std::move(rule)) {}
 
   // The stage has taken an item.
   void take(const lineage& origin);
 
-  // It yields one. Throws error(invalid_argument) if the item comes of nothing that the stage
-  // holds.
+  // The stage yields an item. Throws error(invalid_argument) if the stage does not hold all of its
+  // positions, or if it has none.
   void give(const lineage& origin);
 
-  // It has ended, having consumed `unyielded` since its last item. Throws error(invalid_argument)
-  // if positions are missing.
+  // The stage has ended. `unyielded`: the lineage that it consumed after its last item. Throws
+  // error(invalid_argument) if it still holds positions.
   void end(const lineage& unyielded);
 
  private:
@@ -37,8 +36,8 @@ class lineage_check {
   bool erase(const lineage::range& gone);
 
   const std::string rule_;
-  std::mutex mutex_;                           // guards what follows
-  std::map<std::uint64_t, std::uint64_t> in_;  // ranges by their first positions, not adjacent
+  std::mutex mutex_;                           // guards the members below
+  std::map<std::uint64_t, std::uint64_t> in_;  // held ranges, by first position; never adjacent
   bool is_off_ = false;
 };
 

@@ -1,4 +1,4 @@
-// A step of a pipeline.
+// node: a step of a pipeline, which opens a generator for each run.
 
 #pragma once
 

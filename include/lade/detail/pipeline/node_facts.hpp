@@ -1,4 +1,4 @@
-// The properties of a node, for plans, descriptions and statistics.
+// node_facts: the properties of a node, for plans, descriptions and statistics.
 
 #pragma once
 
@@ -37,8 +37,8 @@ enum class parts_effect : std::uint8_t {
 // Immutable once a node owns them.
 class node_facts {
  public:
-  // A source; a stage with one input, of which it yields as many items; a stage with several
-  // inputs. `name`: the name in statistics; by default the kind.
+  // source: a source. behind: a stage that yields one item for each item of its input. behind_all:
+  // a stage with several inputs. `name`: the name in statistics; by default the kind.
   static node_facts source(std::string name, std::optional<std::uint64_t> size = {});
   static node_facts behind(node_ptr in, std::string kind, std::string name = {});
   static node_facts behind_all(std::vector<node_ptr> inputs, std::string kind,

@@ -1,4 +1,4 @@
-// What a stage gets when a run starts.
+// open_context: the context in which a stage is opened for a run.
 
 #pragma once
 

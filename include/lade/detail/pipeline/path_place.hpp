@@ -1,4 +1,4 @@
-// The path of a route or tee that a stage is in, and what the stage has in flight there.
+// The path of a route or tee that contains a stage, and the marks of items in flight in it.
 
 #pragma once
 
@@ -14,15 +14,19 @@ class split_base;
 struct path_place {
   std::shared_ptr<split_base> split;  // the route or tee
   std::size_t path;
-  std::shared_ptr<const path_place> around = nullptr;  // the path that the route is in itself
+  std::shared_ptr<const path_place> around = nullptr;  // path that contains the split; null: none
 };
 
-// The nearest path of a stage that must know when a path has come to rest; null if there is none.
+// The nearest path, from `inner` outwards, whose split detects standstills; null if there is none.
 const path_place* watched_place(const path_place* inner) noexcept;
 
-// Held by a stage that works beside its generators for every item that it has taken and not yet
-// yielded, so that its path is not taken to be at rest; and for every child of a scope, which may
-// have one. Whoever holds it keeps the path_place alive.
+// Counts an item, or a child of a scope, as in flight in a path while the object lives. A split
+// reports a standstill only if nothing is in flight in the path that its output waits for. So a
+// mark is required for:
+// - item: every item that a stage with coroutines of its own has taken and not yet yielded
+// - child: every child of a scope, since it may hold an item
+//
+// The holder must keep the path_place alive. Any thread.
 class in_flight_mark {
  public:
   enum class kind : std::uint8_t { item, child };

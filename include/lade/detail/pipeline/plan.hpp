@@ -1,4 +1,4 @@
-// The graph of the stages of a run, and what they require of each other, before opening.
+// plan: the graph of the stages of a run, and the requirements of later stages on earlier ones.
 
 #pragma once
 
@@ -46,13 +46,13 @@ struct planned_rules {
   const planned_node* batches_for = nullptr;
 };
 
-// A node at one place of the graph. A node is at several places, and is opened at each, if several
-// others take its items, or if one takes them by several inputs.
+// One place of a node in the graph. A node that is an input of several nodes, or several inputs of
+// one, has several places. It is opened at each of them.
 struct planned_node {
   const node_base* node = nullptr;       // null at the end, behind the last node
   const planned_node* behind = nullptr;  // node that takes its items
   planned_rules rules = {};
-  std::vector<const planned_node*> inputs = {};  // inputs; of a split, behind those of its paths
+  std::vector<const planned_node*> inputs = {};  // inputs; of a split, after the ends of its paths
   std::uint64_t branch = 0;                      // differs between the places of one node
   unsigned depth = 0;                            // number of places behind it, with the end
   unsigned halvings = 0;  // how often later nodes have halved the positions of the sources
@@ -61,7 +61,7 @@ struct planned_node {
   // state.
   std::string groups = {};
 
-  // Of a stage that chooses the memory of batches, such as memory that it copies fastest from: that
+  // Of a stage that chooses the memory of batches, such as memory that it copies fastest from: the
   // memory, once the stage is opened.
   mutable memory_resource* batch_memory = nullptr;
 

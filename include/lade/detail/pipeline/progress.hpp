@@ -1,4 +1,4 @@
-// The record of what a run has delivered, from which states (checkpoints) are made.
+// progress: the record of a run's deliveries, from which states (checkpoints) are made.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The state of one run that its stages share.
+// run_state: the state of one run that its stages share.
 
 #pragma once
 
@@ -44,6 +44,9 @@ namespace lade::detail {
 
 class profiler;
 
+// Owned jointly by the run and by the coroutines of its stages. Any thread may call its members,
+// except that begin(), make_plan() and end() are for the run itself. mutex_ guards the members that
+// its comment names; the others are constant, atomic, or have a lock of their own.
 class run_state {
  public:
   // `children`: the scope in which stages start their coroutines; it must outlive the run_state.

@@ -1,4 +1,4 @@
-// What tells the stages of a run apart.
+// stage_key: identifies a stage of a run.
 
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace lade::detail {
 
-// The address of the description, and the branch that it is opened in.
+// The address of the node, and the branch of the plan in which it is opened.
 struct stage_key {
   const void* description;
   std::uint64_t branch;

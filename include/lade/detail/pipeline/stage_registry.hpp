@@ -1,4 +1,4 @@
-// The stages that a run has opened.
+// stage_registry: the stages that a run has opened, and their counters.
 
 #pragma once
 
@@ -15,16 +15,16 @@
 
 namespace lade::detail {
 
-// Their counters, in the order in which they were opened: from the last to the sources. What is
-// told of all stages is told from the sources on. Any thread.
+// Stages are added in the order of opening, from the last stage to the sources. Lists of all stages
+// begin with the sources. Any thread; one mutex guards all members.
 class stage_registry {
  public:
-  // `tuned`: the stages whose concurrency is automatic, which it names.
+  // `tuned`: the stages with automatic settings, which the registry renames as stages are added.
   explicit stage_registry(tuned_stages& tuned);
   ~stage_registry();
 
-  // The counters of a stage. A stage that is opened again keeps its counters. The reference is
-  // valid as long as the registry.
+  // Adds a stage and returns its counters, which live as long as the registry. A stage that is
+  // opened again keeps its counters.
   stage_counters& add(std::string name, const stage_key& stage, std::size_t inputs);
   void record_workers(stage_counters& stage, const stage_workers& resources);
   void record_groups(stage_counters& stage, std::string groups);
@@ -33,20 +33,22 @@ class stage_registry {
   std::string name_of(const stage_key& stage) const;
   std::string name_of(std::uint64_t stage_number) const;
 
-  // The names of all. Where a state depends on the size of batches or windows, the name includes
-  // it: "batch of 4".
+  // The names of all stages, for states (checkpoints). If a state depends on the size of groups,
+  // the name includes it: "batch of 4".
   std::vector<std::string> names() const;
 
   std::vector<stage_statistics> statistics(clock::time_point now) const;
 
-  // How many bytes of buffers they have allocated, ever.
+  // The bytes of all buffers that the stages have allocated since the run began.
   std::uint64_t allocated_bytes() const;
 
-  // How many items the run has begun. Parts of one item are items of their own, which the stage
-  // behind them takes. What a source takes, such as shards, are no items yet.
+  // The number of items that the run has started, for error budgets: the number that the sources
+  // have yielded or, if a later stage has taken more items, that number. So each part of an item
+  // counts, and the shards that a source reads do not.
   std::uint64_t items_begun() const;
 
-  // The stages that a stall report is made of, and the report. Unwatch a stage before it ends.
+  // The stages in stall reports, and the text of the report. A stage must be unwatched before it is
+  // destroyed.
   void watch(const overviewed& stage);
   void unwatch(const overviewed& stage) noexcept;
   std::string overviews(clock::time_point at) const;

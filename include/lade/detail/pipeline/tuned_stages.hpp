@@ -1,4 +1,4 @@
-// What a run finds out for its stages whose concurrency is automatic.
+// tuned_stages: the settings of the stages of a run, and the tuning of automatic ones.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lade::detail {
 
-// A stage whose setting may change while it works. Any thread.
+// The interface of a stage whose setting may change while it works. Any thread may call set().
 class tunable {
  public:
   virtual void set(const tuner::setting& now) = 0;
@@ -25,56 +25,59 @@ class tunable {
   ~tunable() = default;
 };
 
-// The stages of a run, or of epochs that follow each other: a stage that is opened again goes on
-// with what has been found for it. Any thread.
+// The stages of a run, or of successive epochs: a stage that is opened again continues with its
+// last setting. Any thread; mutex_ guards all members.
+//
+// Each automatic stage has a tuner, which climbs a hill: look() measures the rate of the stage over
+// an interval, and lets the tuner keep or revert its last change and try another.
 class tuned_stages {
  public:
-  // How often to look: long enough for what a stage does in between to tell something.
+  // The time between two looks: long enough to measure the rate of a stage.
   static constexpr auto interval = std::chrono::milliseconds(150);
 
-  // A stage that works with what it is given.
+  // Adds a stage with a fixed setting, so that settings() includes it.
   void list(const stage_key& key, const stage_setting& fixed);
 
-  // Stages are shown by the names that `name_of` gives from now on; no name leaves one as it is.
+  // Renames all stages. A stage for which `name_of` returns an empty text keeps its name.
   void rename(const std::function<std::string(const stage_key&)>& name_of);
 
-  // A stage that works, until it is closed, with what its tuner says; with `begin` if it has none
-  // yet. The counters are those of the run, and live until then.
+  // Tunes a stage until close(). `begin`: the tuner of a stage that has none yet. `counters`: the
+  // counters of the stage in this run, which must live until close().
   void open(tunable& stage, const stage_key& key, stage_counters& counters, const tuner& begin);
   void close(const tunable& stage) noexcept;
 
-  // The next epoch begins with the best that has been found. What is still open belongs to the last
-  // one and is tuned no more.
+  // Begins an epoch: stages start with the best setting so far. The tuning of stages that are still
+  // open, which belong to the last epoch, ends.
   void begin_epoch();
 
-  // Judges what each stage has done since the last time, and changes its setting, unless all are to
-  // stay as they are.
+  // Lets the tuner of each open stage judge the interval since the last look, and applies its new
+  // setting. Does nothing after freeze().
   void look(clock::time_point now);
 
-  // All stages keep the best that has been found.
+  // Sets all stages to their best setting so far, and ends the tuning.
   void freeze();
 
-  // From the source on.
+  // The settings of all stages, sources first.
   std::vector<stage_setting> settings() const;
 
  private:
-  // What a stage had done at a look.
+  // The counters of a stage at a look.
   struct work_done {
     clock::time_point at;
     std::uint64_t out = 0;
     std::chrono::nanoseconds starving{};
-    std::chrono::nanoseconds busy{};  // and pauses before other attempts
+    std::chrono::nanoseconds busy{};  // includes pauses before retries
     std::chrono::nanoseconds output_wait{};
   };
 
   struct automatic_stage {
     stage_key key;
     stage_setting now;
-    std::optional<tuner> climb = {};     // empty for one that stays as it is
-    tunable* stage = nullptr;            // null while it is not open
-    stage_counters* counters = nullptr;  // null before it is opened in an epoch
-    work_done before = {};
-    bool changed = true;  // since the last look: what it did then is not to be judged by
+    std::optional<tuner> climb = {};     // empty: the setting is fixed
+    tunable* stage = nullptr;            // null: not open
+    stage_counters* counters = nullptr;  // null: not opened in this epoch
+    work_done before = {};               // at the last look
+    bool changed = true;  // the setting has changed since the last look: the interval is not judged
   };
 
   static work_done done_by(const stage_counters& counters, clock::time_point now);
@@ -86,7 +89,7 @@ class tuned_stages {
   automatic_stage& find(const stage_key& key, const stage_setting& otherwise);
 
   mutable std::mutex mutex_;
-  std::vector<automatic_stage> stages_;  // from the sink on
+  std::vector<automatic_stage> stages_;  // last stage first
   bool frozen_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What the thread of a reactor is doing, for the watchdog.
+// activity: the current step of a reactor's thread, for the watchdog.
 
 #pragma once
 
@@ -14,21 +14,28 @@
 
 namespace lade::detail {
 
-// The thread makes one step after the other: a job, a completion, a timer. Each should be short,
-// since nothing else happens on the thread meanwhile. One thread makes the steps; any thread may
-// ask for those that take long.
+// A reactor's thread makes one step after the other: a job, a completion or a timer. A step should
+// be short, because it blocks everything else on the thread.
+//
+// - Threads: the thread of the reactor makes and names the steps. Another thread, the watchdog,
+//   reads the current step and takes the long ones.
+// - Lock: the current step is in atomics, so that a short step takes no lock. mutex_ guards the
+//   long steps that have ended.
+// - Time: from a coarse clock, accurate to a few milliseconds. A step is long if it exceeds
+//   `allowed` even without the time in which the thread was runnable and the system ran others.
 class activity {
  public:
-  // How long a step may take.
+  // The longest duration of a step that is not reported.
   static constexpr std::chrono::milliseconds allowed{50};
 
   struct step {
-    std::uint64_t stage;  // the number of that whose coroutine it runs, perhaps gone; 0: none
+    std::uint64_t stage;  // number of the stage whose coroutine it runs; may have ended; 0: none
     const char* doing;
     std::chrono::nanoseconds lasted;
   };
 
-  // The thread's part. `name` says of the current step whose it is; a text that is never freed.
+  // For the thread of the reactor. name() describes the current step; `doing`: a text of static
+  // lifetime.
   void enter_thread() noexcept;
   void begin() noexcept;
   void name(const char* doing, std::uint64_t stage) noexcept {
@@ -37,8 +44,8 @@ class activity {
   }
   void end() noexcept;
 
-  // Ends the current step as long as it lives: the thread makes others. What follows is a step of
-  // its own, of the same name.
+  // Ends the current step, so that the thread can make others within it. The destructor begins a
+  // new step with the same name.
   class interruption {
    public:
     explicit interruption(activity& of) noexcept;
@@ -52,16 +59,16 @@ class activity {
     const std::uint64_t stage_;
   };
 
-  // Has a thread that sleeps on the word woken once the thread has made the steps of this turn,
-  // or when the watchdog looks, if a step takes that long.
+  // For the thread of the reactor: wakes one thread that sleeps on `word`, at the end of this turn
+  // or when the watchdog looks, whichever is first. Holds one word: a call with another word wakes
+  // a thread of the previous one at once.
   void wake_later(const futex_word* word) noexcept;
 
-  // Wakes it. Any thread.
+  // Wakes the thread of wake_later() now, if there is one. Any thread.
   void wake_now() noexcept;
 
-  // The steps that have taken longer than they may since the last call, and the current one if it
-  // does. Time for which the thread was ready and the system ran others does not count. One thread
-  // at a time.
+  // Returns the long steps that have ended since the last call, at most one for each stage. Adds
+  // the current step if it is long already. One thread at a time.
   std::vector<step> take_long();
 
  private:
@@ -72,21 +79,21 @@ class activity {
   std::chrono::nanoseconds newly_not_scheduled() noexcept;
   std::int64_t not_scheduled() const noexcept;
 
-  std::atomic<std::int64_t> began_ = 0;  // the current step, in ns of a clock; 0 if there is none
+  std::atomic<std::int64_t> began_ = 0;  // start of the current step in ns; 0: no step
   std::atomic<const char*> doing_ = nullptr;
   std::atomic<std::uint64_t> stage_ = 0;
   std::atomic<int> thread_ = 0;
   std::atomic<const futex_word*> to_wake_ = nullptr;
-  std::mutex mutex_;                      // guards all that follows
-  std::array<step, most_ended> ended_{};  // that took too long: the longest of each stage
+  std::mutex mutex_;                      // guards the members below
+  std::array<step, most_ended> ended_{};  // the longest step of each stage that exceeded `allowed`
   std::size_t count_ended_ = 0;
-  std::int64_t not_scheduled_ = 0;  // in ns, when it was asked for last
+  std::int64_t not_scheduled_ = 0;  // not_scheduled() at its last call, in ns
 };
 
-// That of the reactor whose thread this is; null elsewhere.
+// The activity of the reactor whose thread this is; null on other threads.
 extern constinit thread_local activity* this_activity;
 
-// Names the step that this thread makes, if it is a reactor's.
+// Names the current step, on the thread of a reactor. Does nothing on other threads.
 inline void name_step(const char* doing, std::uint64_t stage) noexcept {
   if (this_activity) this_activity->name(doing, stage);
 }

@@ -1,4 +1,4 @@
-// Going on a little later, on the same executor.
+// yield_thread: lets work of later stages run first.
 
 #pragma once
 
@@ -9,14 +9,16 @@
 
 namespace lade::detail {
 
+// The distance of the coroutine's stage from the end of its pipeline; 0 if it has none.
 template <class Promise>
 unsigned distance_of(std::coroutine_handle<Promise> coroutine) noexcept {
   auto* base = base_of(coroutine);
   return base && base->context ? base->context->distance : 0;
 }
 
-// On a thread of the executor: `co_await yield_thread(executor)` lets work go first that is nearer
-// to the end of its pipeline.
+// `co_await yield_thread(executor)`, on a thread of the executor: if the next job of its queue is
+// nearer to the end of a pipeline, posts the coroutine to the end of the queue. Otherwise does not
+// suspend.
 class yield_thread {
  public:
   explicit yield_thread(executor& where) noexcept : where_(where) {}

@@ -1,4 +1,4 @@
-// Where coroutines and functions run: the interface that the CPU pool and the reactor share.
+// executor: the common interface of the CPU pool, its shares and the reactor.
 
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace lade::detail {
 
-// A call to make: a function and its argument. The queues hold these by value.
+// A function and its argument, which an executor is to call.
 struct job {
   void (*run)(void*) noexcept;
   void* argument;
-  unsigned distance = 0;  // from the end of a pipeline, in stages: near work is wanted first
-  bool may_wait = false;  // until the reactor that posts it has made the steps of its turn
+  unsigned distance = 0;  // stages to the end of the pipeline: near work has priority
+  bool may_wait = false;  // posted by a reactor: the wake-up may wait until the end of its turn
 
   void operator()() const noexcept { run(argument); }
 };
@@ -23,38 +23,41 @@ inline job resumption(std::coroutine_handle<> coroutine, unsigned distance) noex
           coroutine.address(), distance};
 }
 
+// Runs jobs on its threads. Runs register their use of it, so that the destructors of executors can
+// refuse to end one in use.
 class executor {
  public:
-  // `whole` is what it is a part of, so that its threads belong to that as well.
+  // `whole`: the executor that this one is a part of; its threads run the jobs of both. Null: none.
   explicit executor(const executor* whole = nullptr) noexcept : whole_(whole) {}
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  // Has one of the executor's threads run `work`. Any thread may call it. It never fails: without
-  // memory for the queue it blocks until there is some.
+  // Queues `work` for a thread of the executor. Any thread. Never fails: blocks while there is no
+  // memory for the queue.
   virtual void post(job work) noexcept = 0;
 
-  // On a thread of the executor: runs some of what is posted, without waiting for more, and returns
-  // whether there was any. For destructors that must wait for work of their own executor.
+  // For destructors that wait for work of their own executor: runs some queued jobs on this thread,
+  // which must belong to the executor. Never waits. Returns whether there was a job.
   virtual bool run_some() noexcept = 0;
 
-  // Whether what comes next is nearer to the end of its pipeline than that.
+  // Whether the next job has a smaller distance.
   virtual bool has_nearer(unsigned) const noexcept { return false; }
 
-  // Whether this thread belongs to it.
+  // Whether the calling thread belongs to the executor.
   bool is_current() const noexcept;
 
-  // Resumes `coroutine` on this executor: now, if this thread belongs to it.
+  // Resumes `coroutine` on this executor: inline if the calling thread belongs to it, otherwise by
+  // a job.
   void resume(std::coroutine_handle<> coroutine, unsigned distance) noexcept;
 
-  // Told by what needs it, until the same number of remove_use().
+  // Each call of add_use() requires the executor to live until a call of remove_use().
   void add_use() noexcept { uses_.fetch_add(1); }
   void remove_use() noexcept { uses_.fetch_sub(1); }
 
  protected:
   ~executor() = default;
 
-  // Whether there are coroutines that need it to live.
+  // Whether somebody requires the executor to live.
   bool in_use() const noexcept { return uses_ > 0; }
 
  private:
@@ -62,7 +65,7 @@ class executor {
   std::atomic<std::size_t> uses_ = 0;
 };
 
-// Held by whoever needs an executor to live.
+// Requires an executor to live as long as the object.
 class executor_use {
  public:
   explicit executor_use(executor& used) noexcept : used_(used) { used_.add_use(); }
@@ -75,7 +78,7 @@ class executor_use {
   executor& used_;
 };
 
-// The executor that this thread belongs to; null for a thread that is not lade's.
+// The executor that this thread belongs to; null on threads that lade has not started.
 extern constinit thread_local executor* this_executor;
 
 inline bool executor::is_current() const noexcept {

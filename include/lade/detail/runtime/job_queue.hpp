@@ -1,4 +1,4 @@
-// The queue of an executor.
+// The queue of the jobs of an executor.
 
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace lade::detail {
 
-// A FIFO of jobs in one array, which grows by doubling and is kept: an executor allocates when more
-// jobs wait than ever before, and at no other time. Guarded by the mutex of its owner.
+// A FIFO of jobs in a ring buffer that grows by doubling and never shrinks. So an executor
+// allocates only when more jobs wait than ever before. Guarded by the mutex of its owner.
 class job_queue {
  public:
   bool empty() const noexcept { return count_ == 0; }
   const job& front() const noexcept { return jobs_[first_]; }
 
-  // Makes room for one more job. `lock` holds the owner's mutex. A job that is lost would be a wait
-  // without end: where the queue is full and there is no memory, this blocks, with the mutex
-  // released, until there is memory or a job has been popped.
+  // Ensures capacity for one more job. `lock`: holds the owner's mutex. If the queue is full and
+  // memory is exhausted, releases the mutex and blocks until that changes. Never fails: a coroutine
+  // whose job is lost would wait forever.
   void make_room(std::unique_lock<std::mutex>& lock) noexcept;
 
-  // Where there is room.
+  // Requires capacity: see make_room().
   void push(job added) noexcept {
     jobs_[(first_ + count_) & (capacity_ - 1)] = added;
     ++count_;

@@ -1,4 +1,4 @@
-// A part of a pool: some of its threads, for the work of several stages.
+// pool_share: an executor that uses a limited number of a pool's threads.
 
 #pragma once
 
@@ -11,9 +11,18 @@
 
 namespace lade::detail {
 
-// Runs jobs on at most so many threads of a pool at a time, in the order of their arrival. While
-// they run, their threads belong to the share as well. Kept by its jobs: one may be what ends its
-// owner. The pool outlives what has been posted.
+// Runs jobs in FIFO order on at most `threads` threads of a pool at a time. A turn is the right to
+// use one thread; it is free, or carries one job through the queue of the pool:
+//
+//   post() ── a turn is free ──> pool ──> take(): run the job ──> end(): next job of queue_, or
+//   free
+//          ── no turn is free ─> queue_
+//
+// - Each job goes through the queue of the pool, so the jobs of others are not delayed.
+// - Lock: mutex_ guards queue_ and free_. The owner of a turn accesses it without the lock.
+// - Lifetime: a turn in use keeps the share alive, since its job may destroy the owner of the
+//   share. The pool must outlive all posted jobs.
+// - Threads: while a job runs, its thread belongs to the share and to the pool.
 class pool_share final : public executor, public std::enable_shared_from_this<pool_share> {
  public:
   pool_share(executor& pool, unsigned threads);
@@ -23,9 +32,8 @@ class pool_share final : public executor, public std::enable_shared_from_this<po
   bool has_nearer(unsigned distance) const noexcept override;
 
  private:
-  // The use of one thread, which goes through the pool's queue for every job.
   struct turn {
-    std::shared_ptr<pool_share> of = nullptr;
+    std::shared_ptr<pool_share> of = nullptr;  // null while the turn is free
     job work = {};
   };
 
@@ -36,7 +44,7 @@ class pool_share final : public executor, public std::enable_shared_from_this<po
   executor& pool_;
   mutable std::mutex mutex_;
   std::vector<turn> turns_;
-  std::vector<turn*> free_;  // has room for all
+  std::vector<turn*> free_;  // has capacity for all turns
   job_queue queue_;          // empty while a turn is free
 };
 

@@ -1,4 +1,4 @@
-// The thread that waits for the operating system: what its backends have in common.
+// reactor: a thread that waits for system calls and timers. The common part of its backends.
 
 #pragma once
 
@@ -29,9 +29,13 @@ namespace lade::detail {
 
 using clock = std::chrono::steady_clock;
 
-// A system call to make, owned by whoever submits it, until `completed` is called on the reactor
-// thread. It must stay where it is until then, also when it is cancelled: the kernel writes to it.
-// A descriptor that it names stays open until then.
+// A system call. Owned by the caller of reactor::submit(). From then until the call of `completed`,
+// on the reactor's thread, it must not move, its memory must live and its descriptor must stay
+// open. A cancellation does not end this: the kernel may still write to the memory.
+//
+//   outside ── submit() ──> queued ── turn() ──> begun ── finish() ──> done ──> completed()
+//
+// cancel() finishes a queued operation at once, and lets the backend cancel a begun one.
 struct io_operation {
   enum class kind : std::uint8_t { open, read, stat, close, poll };
   enum class status : std::uint8_t { outside, queued, begun, cancelling, done };
@@ -39,26 +43,26 @@ struct io_operation {
   kind what = kind::read;
   int fd = -1;                 // open, stat: the directory; read, close, poll: the file
   const char* path = nullptr;  // open, stat
-  int flags = 0;               // open: O_ flags; stat: AT_ flags; poll: the POLL events to wait for
-  void* data = nullptr;        // read: where to; stat: the struct statx to fill
+  int flags = 0;               // open: O_ flags; stat: AT_ flags; poll: POLL events to wait for
+  void* data = nullptr;        // read: destination; stat: the struct statx to fill
   std::size_t bytes = 0;       // read: at most max_bytes are read
   std::uint64_t offset = 0;    // read; ignored by files that cannot seek
-  bool direct = false;         // read: from a file opened with O_DIRECT
-  bool apart = false;          // read: of a regular file, on another thread: its copy takes long
-  bool background = false;     // nobody waits for it: not counted as in flight
-  std::int64_t result = 0;     // what the system call returned, or -errno
+  bool direct = false;         // read: the file was opened with O_DIRECT
+  bool apart = false;          // read: a regular file; on another thread, because the copy is long
+  bool background = false;     // nobody awaits it: not counted by reactor::in_flight()
+  std::int64_t result = 0;     // result of the system call, or -errno
   void (*completed)(io_operation&) noexcept = nullptr;
 
   static constexpr std::size_t max_bytes = std::size_t{1} << 30;
 
-  // The reactor's own.
+  // For the reactor only.
   status progress = status::outside;
-  int watched = -1;  // fallback: the descriptor that epoll watches for it
+  int watched = -1;  // fallback: the descriptor in epoll, which may be a duplicate of `fd`
   io_operation* previous = nullptr;
   io_operation* next = nullptr;
 };
 
-// A FIFO of operations, linked through themselves: it never allocates.
+// An intrusive FIFO of operations. Never allocates.
 class operation_queue {
  public:
   bool empty() const noexcept { return first_ == nullptr; }
@@ -72,20 +76,20 @@ class operation_queue {
   io_operation* last_ = nullptr;
 };
 
-// A call of `fired` at a deadline, on the reactor thread. Owned by whoever starts it; it must stay
-// where it is until it has fired or has been removed.
+// Calls `fired` at the deadline, on the reactor's thread. Owned by the caller of reactor::start();
+// must not move until it has fired or has been removed.
 struct timer {
   clock::time_point deadline;
   void (*fired)(timer&) noexcept = nullptr;
 
-  // The reactor's own.
+  // For the reactor only: a node of a pairing heap.
   bool started = false;
-  timer* child = nullptr;     // the first of those that are due later
-  timer* previous = nullptr;  // among the children of one timer; of the first: that timer
-  timer* next = nullptr;
+  timer* child = nullptr;     // first child; children are not due earlier than their parent
+  timer* previous = nullptr;  // previous sibling; of the first child, the parent
+  timer* next = nullptr;      // next sibling
 };
 
-// A pairing heap of timers, linked through themselves: it never allocates.
+// An intrusive pairing heap of timers. Never allocates.
 class timer_heap {
  public:
   timer* first() const noexcept { return root_; }  // null when empty
@@ -101,46 +105,57 @@ class timer_heap {
 
 class reactor;
 
-// A descriptor that a service polls. Owned by the reactor, since the kernel refers to it until it
-// has completed, which may be after the service's end.
+// A descriptor that a service polls. Owned by the reactor: the operation may complete after the
+// service has ended.
 struct polled : io_operation {
-  reactor_service* owner = nullptr;  // null: the service wants no more of it
+  reactor_service* owner = nullptr;  // null: the service no longer polls it
   reactor* where = nullptr;
   bool armed = false;  // submitted and not completed
   std::list<polled>::iterator self;
 };
 
-// The address that stands for a class of services.
+// Its address identifies a class of services.
 template <class S>
 inline constexpr char service_key = 0;
 
-// Runs jobs, fires timers, and completes operations, all on one thread of its own. It is never
-// blocked. A backend says how to begin operations and how to wait. Nothing throws on that thread:
-// an operation that cannot be begun completes with the error.
+// Runs jobs, fires timers and completes operations on one dedicated thread, which must never block.
+// Each turn of its loop:
+//
+//   run posted jobs ─> fire timers ─> end_turn() of services ─> turn(): begin operations, wait ─┐
+//          ↑                                                                                    │
+//          └─────────────────── completed() of all operations that have ended <─────────────────┘
+//
+// - Backend: implements turn(), cancel_begun() and wake(). See uring and fallback.
+// - Threads: post() may be called on any thread. Except where noted, all other members are for the
+//   reactor's thread and take no lock.
+// - Wake-ups: the loop sets asleep_ before its last look at posted_, under mutex_. post() adds the
+//   job under mutex_, then wakes the loop if asleep_ is set. So no job waits in a sleeping reactor.
+// - Errors: nothing throws on the reactor's thread. An operation that cannot begin completes with
+//   the error.
 class reactor : public executor {
  public:
   reactor();
   virtual ~reactor();
 
-  // "io_uring" or "fallback", with what a person may want to know of it.
+  // A description for people, which begins with "io_uring" or "fallback". Any thread.
   virtual std::string describe() const = 0;
 
   void post(job work) noexcept final;
   bool run_some() noexcept final;
 
-  // What its thread is doing. Any thread.
+  // The current step of the thread. Any thread.
   activity& current() noexcept { return activity_; }
 
-  // The members below are for the reactor thread only.
+  // The members below, up to report_busy(), are for the reactor's thread only.
 
-  // Starts the operation; its completion comes in a later turn of the loop, never in this call.
+  // Submits the operation. Never calls `completed` within this call.
   void submit(io_operation& operation) noexcept;
 
-  // Asks for an early end of a submitted operation. It completes all the same, with -ECANCELED or
-  // with its result. Never dropped: if the kernel cannot take the request now it is kept.
+  // Cancels a submitted operation. It still completes once, with -ECANCELED or with its result. The
+  // request is never lost: if the kernel cannot take it now, a later turn submits it.
   void cancel(io_operation& operation) noexcept;
 
-  // The reactor's service of class S, made by S(*this) if it has none yet. Throws what that throws.
+  // Returns the reactor's service of class S. The first call constructs it by S(*this).
   template <class S>
   S& service() {
     auto* found = find_service(&service_key<S>);
@@ -148,57 +163,59 @@ class reactor : public executor {
     return static_cast<S&>(*found);
   }
 
-  // For services: a poll to submit, in the background, and to remove when it is not submitted.
+  // For services: add_poll() returns a background operation to submit. It must not be submitted
+  // when it is removed.
   polled& add_poll();
   void remove_poll(polled& ended) noexcept { polls_.erase(ended.self); }
 
-  // The operations submitted and not completed, without those in the background.
+  // The number of operations that are submitted and not completed, except background ones.
   std::size_t in_flight() const noexcept { return in_flight_; }
 
-  // Closes a descriptor, some time soon, without waiting for it.
+  // Closes a descriptor, perhaps in a later turn. Does not wait.
   virtual void close(int fd) noexcept = 0;
 
   void start(timer& deadline) noexcept;
-  void remove(timer& deadline) noexcept;  // does nothing when it has fired
+  void remove(timer& deadline) noexcept;  // does nothing if it has fired
 
-  // `busy`, which must not throw, is called on the reactor's thread whenever that has used most of
-  // a CPU for some milliseconds. To be set before the thread is started.
+  // Sets a function that is called on the reactor's thread whenever the thread has used most of a
+  // CPU for some milliseconds. It must not throw. Must be called before start_thread().
   void report_busy(std::function<void()> busy) { busy_ = std::move(busy); }
 
-  // Reports that. On the reactor's thread.
+  // Calls that function. On the reactor's thread.
   void record_busy() const noexcept {
     if (busy_) busy_();
   }
 
-  // Starts the thread; the backend's constructor has run. Throws what enter_thread throws. `stop`
-  // makes the thread return when no posted job is left, and joins it, if it was started; no
-  // operation or timer may be outstanding.
+  // start_thread() must be called after the constructor of the backend. Rethrows an exception of
+  // enter_thread(). stop_thread() lets the thread run all posted jobs, ends the services and joins
+  // the thread. It requires that no operation or timer is outstanding, and does nothing if the
+  // thread was not started.
   void start_thread();
   void stop_thread();
 
  protected:
-  // Begins what is in submitted_ and waits until an operation ends, wake() is called or the time
-  // has come, whichever is first; then calls `finish` for all that has ended. A `deadline` of
-  // min() means: do not wait.
+  // Begins the operations in submitted_. Waits until an operation ends, wake() is called or the
+  // deadline has passed. Then calls finish() for all operations that have ended. `deadline`: min()
+  // does not wait.
   virtual void turn(clock::time_point deadline) noexcept = 0;
 
-  // Ends an operation that `turn` has begun early, if that is possible.
+  // Cancels an operation that turn() has begun, if that is possible.
   virtual void cancel_begun(io_operation& operation) noexcept = 0;
 
-  // Makes a waiting or the next turn return. Any thread.
+  // Ends the wait of the current turn, or of the next one. Any thread.
   virtual void wake() noexcept = 0;
 
-  // Called at the start of the reactor thread, before the first turn. May throw.
+  // Called on the reactor's thread before the first turn. May throw.
   virtual void enter_thread() {}
 
-  // For poll and epoll_wait: the time that is left, rounded up; -1 for a deadline of max().
+  // The time left, rounded up, as poll and epoll_wait take it: -1 for a deadline of max().
   static int wait_milliseconds(clock::time_point deadline) noexcept;
 
-  // Notes that an operation has ended. Owners are told when the turn is over, so that all its
-  // completions are in before the first of them wakes another thread.
+  // Records that an operation has ended. Its `completed` is called after the turn, so that all
+  // completions of the turn are recorded before the first one wakes another thread.
   void finish(io_operation& operation, std::int64_t result) noexcept;
 
-  operation_queue submitted_;  // and not yet begun
+  operation_queue submitted_;  // operations that are not begun yet
 
  private:
   void loop() noexcept;
@@ -217,31 +234,31 @@ class reactor : public executor {
   job_queue posted_;     // guarded by mutex_
   bool ending_ = false;  // guarded by mutex_
   std::atomic<bool> asleep_ = false;
-  job_queue taken_;  // the posted jobs of this turn
+  job_queue taken_;  // the jobs of this turn
   timer_heap timers_;
   operation_queue done_;
   std::size_t in_flight_ = 0;
   std::vector<std::pair<const void*, std::unique_ptr<reactor_service>>> services_;
-  std::list<polled> polls_;  // of services, also of those that have ended
+  std::list<polled> polls_;  // polls of services, including services that have ended
   std::function<void()> busy_;
   unsigned turns_ = 0;
-  clock::time_point measured_at_;            // when the load was measured last
-  std::chrono::nanoseconds measured_cpu_{};  // CPU time of the thread then
+  clock::time_point measured_at_;            // time of the last measurement of the load
+  std::chrono::nanoseconds measured_cpu_{};  // CPU time of the thread at that time
   std::thread thread_;
 };
 
-// The reactor of this thread; null on threads of no reactor.
+// The reactor of this thread; null on other threads.
 reactor* current_reactor() noexcept;
 
-// How a runtime waits for files, sockets and timers.
+// The backend with which a runtime waits for files, sockets and timers.
 enum class reactor_kind : std::uint8_t {
-  automatic,  // io_uring where the kernel allows it, else the fallback
+  automatic,  // io_uring if the kernel allows it, otherwise the fallback
   io_uring,
-  fallback,  // poll, and threads for files
+  fallback,  // epoll, and helper threads for blocking calls
 };
 
-// Makes the reactor that was asked for: `automatic` is io_uring where the kernel allows it, else
-// the fallback. Throws error with the kernel's reason if io_uring is demanded and refused.
+// Creates a reactor. Throws error with the kernel's reason if `kind` is io_uring and the kernel
+// refuses it.
 std::unique_ptr<reactor> make_reactor(reactor_kind kind);
 
 }  // namespace lade::detail

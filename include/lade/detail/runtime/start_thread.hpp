@@ -1,4 +1,4 @@
-// Starts threads.
+// start_thread(): starts a thread, and throws lade's error if the system has no more.
 
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace lade::detail {
 
-// A thread that calls `call`, one of `whose`. Throws error with that name if the system has no
-// more.
+// Starts a thread that calls `call`. `whose`: the owner of the thread, for the error that is thrown
+// if the system refuses.
 template <class... Call>
 std::thread start_thread(std::string_view whose, Call&&... call) {
   try {

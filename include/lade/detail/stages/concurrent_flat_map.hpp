@@ -1,4 +1,5 @@
-// Splits several items into parts concurrently, for flat_map and sources of shards.
+// concurrent_flat_map: splits several items into parts concurrently, for flat_map and sources of
+// shards.
 
 #pragma once
 
@@ -47,8 +48,8 @@ namespace lade::detail {
 //   link of branches while that many are unread. parts() suspends while its branch is full
 //   (options().buffer parts).
 // - Lock: mutex_ guards idle_ and in_flight_, for reports.
-// - Errors: a failure of an item ends its branch and is rethrown behind its parts; a failure of the
-//   upstream is rethrown behind all branches.
+// - Errors: a failure of an item ends its branch and is rethrown after its parts; a failure of the
+//   upstream is rethrown after all branches.
 template <class In, class Out, class Stage>
 class concurrent_flat_map final
     : public std::enable_shared_from_this<concurrent_flat_map<In, Out, Stage>>,

@@ -1,4 +1,4 @@
-// What is recorded of the calls of a stage that works in place.
+// inline_calls: statistics, trace and stall reports of a stage that calls its function inline.
 
 #pragma once
 
@@ -19,7 +19,7 @@ namespace lade::detail {
 
 struct open_context;
 
-// The call that the stage is in, for overviews. Any thread may ask for one.
+// The call in progress, for stall reports. Any thread may request a report.
 class watched_call final : private overviewed {
  public:
   watched_call(std::shared_ptr<run_state> run, const stage_counters& stage);
@@ -38,14 +38,14 @@ class watched_call final : private overviewed {
   std::optional<item_overview> item_;  // while the function is called
 };
 
-// How long the calls take: all where they come seldom, and one in about 64 where they come often,
-// which counts for those before it, as far as these had the time. Of every call a span, if there is
-// a trace. One call at a time.
+// Measures the durations of calls, one call at a time. Measures every call if calls are rare or the
+// run has a trace, to which it adds a span for each. Otherwise it measures one call in about 64, at
+// random. It assumes the same duration for the skipped calls, within the time that has passed.
 class inline_calls {
  public:
   inline_calls(const open_context& run, stage_counters& stage);
 
-  // With what the function is called for, both; and whether it has awaited something.
+  // Call both with the same item. `awaited`: whether the call has suspended.
   template <class Name>
   void begin(const Name& item, const lineage& origin) {
     if (watched_) watched_->begin(item.text(), origin);
@@ -72,15 +72,15 @@ class inline_calls {
 
   run_state& run_;
   stage_counters& stage_;
-  std::unique_ptr<watched_call> watched_;  // if stalls are told of
+  std::unique_ptr<watched_call> watched_;  // null unless stalls are reported
   lade::trace* trace_;
   stage_track track_;
   call_time::caller busy_;
-  std::uint32_t to_skip_ = 0;  // calls, before the next that is measured
-  std::uint32_t skipped_ = 0;
+  std::uint32_t to_skip_ = 0;  // calls left to skip before the next measured one
+  std::uint32_t skipped_ = 0;  // calls between the last measured one and the next
   std::uint32_t draw_ = 1;
   clock::time_point begun_;
-  clock::time_point ended_ = clock::now();  // of the last call that was measured
+  clock::time_point ended_ = clock::now();  // end of the last measured call
 };
 
 }  // namespace lade::detail

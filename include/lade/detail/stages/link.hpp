@@ -1,4 +1,4 @@
-// The bounded place between two coroutines of a run.
+// link: a bounded queue between coroutines of a run.
 
 #pragma once
 
@@ -40,14 +40,14 @@ struct link_options {
   // Whether the link stops its inputs when it closes. If not, the consumer's stop must do so.
   bool stops_inputs = true;
 
-  // Whether the link counts the items of the stage that go in and come out.
+  // Whether the link counts the input and output items of the stage.
   bool counts_items = false;
 
-  // Whether items in the link are in flight in the path that contains it. Not if others hold the
-  // marks of what the items stand for.
+  // Whether items in the link are marked as in flight in the path that contains it. Not if the
+  // items are branches, whose own items have marks.
   bool marks_items = true;
 
-  // Whether a stall report lists the items in it, and a trace how many they are.
+  // Whether a stall report lists the items in the link, and a trace their number.
   bool is_reported = false;
   bool is_traced = true;
 
@@ -61,7 +61,7 @@ struct link_options {
   bool carries_results = false;
 
   // Whether the link is the output queue of the run. The memory that its next item needs is
-  // estimated as the mean of what all stages have allocated for an item.
+  // estimated as the mean of the bytes that all stages have allocated for an item.
   bool is_output = false;
 
   // The options of a queue of up to `queued` items from one input, for a stage of its own.
@@ -89,8 +89,8 @@ struct link_options {
 };
 
 // A bounded queue of items in slots, with a coroutine for each input, which drains a generator into
-// it. All stages that work beside the next stage are made of it: prefetch, map (with workers
-// between the inputs and the queue), flat_map, merge, route, tee, and the output queue of a run.
+// it. All stages with coroutines of their own are made of it: prefetch, map (with workers between
+// the inputs and the queue), flat_map, merge, route, tee, and the output queue of a run.
 // slot_ring says how the coroutines pass slots on.
 //
 //   generator ─ drain ─╮
@@ -154,8 +154,8 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Yields the items.
   static generator deliver(owner<link_base> self);
 
-  // Makes the item that the inputs bring next urgent while the consumer behind the stage waits,
-  // also if it waits elsewhere in the stage. Until the link's own consumer waits again.
+  // Makes the next item of the inputs urgent while the consumer behind the stage waits, even if the
+  // stage waits in another link. Holds until the consumer of this link waits again.
   void await_next() noexcept { ring_.wanted()->await(demand::next); }
 
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -166,7 +166,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   void close() noexcept;
 
  protected:
-  // Of the item in a slot.
+  // The record of the item in a slot.
   struct slot_record {
     lineage origin;
     std::exception_ptr failure;  // ends the run when the item is delivered
@@ -184,12 +184,12 @@ class link_base : public std::enable_shared_from_this<link_base> {
   virtual void put(std::size_t slot, void* item, const lineage& origin) = 0;
   virtual std::string name_of_item(const void* item) const = 0;
 
-  // The result in a slot, null if there is none. Count or drop it.
+  // The result in a slot; null if there is none. count_result() counts it as passed on.
   virtual void* result(std::size_t slot) noexcept = 0;
   virtual void count_result(std::size_t slot) = 0;
   virtual void drop_result(std::size_t slot) noexcept = 0;
 
-  // Adds to the trace how many items are where. Requires a trace.
+  // Adds the numbers of items to the trace. Requires a trace.
   virtual void trace_levels() const;
 
   stage_counters& counters() const noexcept { return *counters_; }

@@ -1,4 +1,4 @@
-// The scheduling of a link: a bounded queue of slots between coroutines.
+// slot_ring: the scheduling of a link, a bounded queue of slots between coroutines.
 
 #pragma once
 
@@ -51,8 +51,8 @@ struct slot_ring_options {
 // - Ownership: a coroutine that took a slot owns its contents until it passes the slot on. The
 //   mutex orders the accesses of successive owners.
 // - Lock: mutex_ guards all members below it.
-// - Waiting: a coroutine that finds no slot parks, under the same lock as it looked. Whoever
-//   provides a slot settles a parked coroutine under the lock and assigns the slot to it, then
+// - Waiting: a coroutine that finds no slot parks, under the same lock as it looked. The thread
+//   that provides a slot assigns it to a parked coroutine and settles that one under the lock, then
 //   unlocks and resumes it. So no wake-up is lost, and a resumed coroutine does not look again.
 // - Batching: the consumer wakes feeders when wake_feeder_at() slots are free, not at every slot,
 //   unless `wakes_at_once`. The remaining slots keep all workers busy.
@@ -142,7 +142,7 @@ class slot_ring {
   // outside: free, or owned by a feeder or the consumer. filled: until a worker has finished it.
   enum class place : std::uint8_t { outside, filled, done };
 
-  // What parked feeders wait for.
+  // The reason why feeders are parked.
   enum class missing : std::uint8_t { nothing, slot, memory };
 
   // A FIFO of slots, with capacity for all of them.
@@ -292,7 +292,7 @@ class slot_ring::done_awaiter : private waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> consumer) {
-    auto& memory = ring_.memory_;  // the consumer may go on, and end the ring, once it has parked
+    auto& memory = ring_.memory_;  // once the consumer has parked, it may resume and end the ring
     wait_list feeders;
     auto settle = [this, &feeders] { return ring_.settle_consumer(*this, feeders); };
     bool parked = stoppable_ ? park(consumer, ring_.mutex_, ring_.consumers_, settle)

@@ -1,4 +1,4 @@
-// The fan-out of items to the paths of a stage, such as route and tee.
+// split: the fan-out of items to the paths of a stage, such as route and tee.
 
 #pragma once
 
@@ -90,7 +90,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void record_made(std::size_t path);
   void record_awaited(std::size_t path);
   void record_taken(std::size_t path);
-  // Something begins or ends to be in flight in the path, besides the work of its generators.
+  // An item or child becomes in flight in the path, or no longer is: see in_flight_mark.
   void enter(std::size_t path, in_flight_mark::kind is = in_flight_mark::kind::item) noexcept;
   void leave(std::size_t path, in_flight_mark::kind is = in_flight_mark::kind::item) noexcept;
 
@@ -348,7 +348,7 @@ void split<T>::close() noexcept {
   end_input(nullptr);
 }
 
-// The stages of a path, attached to the items that the split will yield to it.
+// The stages of a path, attached to the items that the split yields to it.
 template <class T, class Path>
 auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   auto branch = make_pipeline<T>(std::move(begin), [number](const open_context& run) {
@@ -360,7 +360,7 @@ auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   return path.attach(branch);
 }
 
-// A pipeline for each path. Its stages are numbered on from those of the path before, so that no
+// A pipeline for each path. The numbers of its stages follow those of the path before, so that no
 // two stages draw the same random numbers.
 template <class T, class... Paths>
 auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in) {
