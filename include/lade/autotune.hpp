@@ -76,9 +76,9 @@ tuner queue_tuner(unsigned most) noexcept;
 // Measurements of a stage in one interval.
 struct tuning_sample {
   double rate = 0;     // items yielded per second
-  double hungry = 0;   // share of time that the next stage was starved
+  double starved = 0;  // share of time that the next stage was starved
   double busy = 0;     // share of its concurrency in use
-  double no_room = 0;  // share of time that its feeder was blocked
+  double blocked = 0;  // share of time that its feeder was blocked
 };
 
 // Finds the concurrency at which one stage has the highest rate, by hill climbing. It tries a step
@@ -114,7 +114,7 @@ class tuner {
   bool limits(const tuning_sample& sample) const noexcept;
   bool slow_items_hold_up(const tuning_sample& sample) const noexcept;
   bool try_step() noexcept;
-  bool give_room() noexcept;
+  bool add_slots() noexcept;
   setting within_bounds(const setting& wanted) const noexcept;
 
   unsigned most_;

@@ -53,8 +53,8 @@ async_generator<T> number_items(async_generator<T> items, open_context run,
   std::deque<held<T>> waiting;
   try {
     auto& progress = run.progress();
-    progress.begin(
-        dealing{.begin = run.pass->first, .order = std::move(how.order), .identity = how.identity});
+    progress.begin(assignment{
+        .begin = run.pass->first, .order = std::move(how.order), .identity = how.identity});
     if (!how.identity.empty()) how.identity_of = nullptr;
     listing_log listing(progress, run.pass->first, how.identity_of != nullptr);
     std::uint64_t i = 0;

@@ -196,7 +196,7 @@ class shards_of_run : public counted {
             stage_counters& counters) const;
 
  private:
-  dealing sharding_in(const open_context& run) const;
+  assignment sharding_in(const open_context& run) const;
   std::uint64_t shard_at(std::uint64_t place, std::uint64_t round) const;
 
   const counted_ptr<const shard_list> list_;

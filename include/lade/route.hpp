@@ -194,12 +194,12 @@ std::vector<node_ptr> ends_of(const std::vector<pipeline<T>>& paths) {
 // The node of a route from items of type T to items of type Out. It does not depend on the types of
 // the router and of the paths.
 //
-//   input ─ deal() ─┬─> path ─╮
-//                   ├─> path ─┼─> link ─> next stage
-//                   └─> path ─╯
+//   input ─ distribute() ─┬─> path ─╮
+//                         ├─> path ─┼─> link ─> next stage
+//                         └─> path ─╯
 //
-// The split before the paths queues the items of each path and suspends deal() while there is no
-// room. The link behind them is one queue with two slots per path; a path is suspended while it is
+// The split before the paths queues the items of each path and suspends distribute() while it is
+// full. The link behind them is one queue with two slots per path; a path is suspended while it is
 // full. If the input fails, the paths still yield results of the items that they have. Then the
 // failure is rethrown.
 template <class T, class Out>
@@ -231,16 +231,16 @@ class routing final : public node<Out> {
     run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
-    split->start(deal(split, results.shared(), std::move(items), choose_, upstream, counters),
+    split->start(distribute(split, results.shared(), std::move(items), choose_, upstream, counters),
                  counters);
     return observe(deliver_from<Out>(std::move(results)), run, counters);
   }
 
  private:
   // Takes the input's items, and moves each to its path.
-  static task<> deal(std::shared_ptr<detail::split<T>> split, std::shared_ptr<link_base> results,
-                     async_generator<T> in, chooser choose, open_context run,
-                     stage_counters& counters) {
+  static task<> distribute(std::shared_ptr<detail::split<T>> split,
+                           std::shared_ptr<link_base> results, async_generator<T> in,
+                           chooser choose, open_context run, stage_counters& counters) {
     std::exception_ptr failure;
     try {
       lineage origin;  // includes the items dropped before

@@ -152,11 +152,12 @@ counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_s
 
 // The node of a route from std::vector<T> to Out, which is a vector too.
 //
-//   input ─ deal() ─┬─> path ─ link ─╮
-//                   ├─> path ─ link ─┼─> join() ─> next stage
-//                   ╰───> `begun` ───╯
+//   input ─ distribute() ─┬─> path ─ link ─╮
+//                         ├─> path ─ link ─┼─> join() ─> next stage
+//                         ╰───> `begun` ───╯
 //
-// For each batch, deal() waits for a slot, puts a record into `begun`, and then sends the parts.
+// For each batch, distribute() waits for a slot, puts a record into `begun`, and then sends the
+// parts.
 // join() takes the records in order. It takes one result from each path in a record, and frees the
 // slot when the joined vector has been taken. `begun` has room for all batches in flight.
 template <class T, class Out>
@@ -196,7 +197,7 @@ class batch_routing final : public node<Out> {
     }
     run.run->stages().record_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
     auto begun = std::make_shared<batches>(settings.buffer + 1);
-    split->start(deal(split, begun, std::move(items), choose_, upstream, counters), counters);
+    split->start(distribute(split, begun, std::move(items), choose_, upstream, counters), counters);
     auto joined = join(std::move(results), std::move(stop), split, begun, counters);
     return observe(std::move(joined), run, counters);
   }
@@ -213,9 +214,9 @@ class batch_routing final : public node<Out> {
   using batches = channel<parted>;
 
   // Splits batches and sends the parts down the paths, as long as there is room for a batch.
-  static task<> deal(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
-                     async_generator<in> input, chooser choose, open_context run,
-                     stage_counters& counters) {
+  static task<> distribute(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
+                           async_generator<in> input, chooser choose, open_context run,
+                           stage_counters& counters) {
     std::exception_ptr failure;
     try {
       while (true) {

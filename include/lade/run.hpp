@@ -107,7 +107,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   run(run&&) = delete;  // a run cannot be moved: construct it in a std::optional, by emplace
   ~run() {
     consumer_.ended();
-    state_->failures().tell_no_more();
+    state_->failures().stop_reporting();
     state_->end();
   }
 
@@ -174,7 +174,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // Asks the run to stop and returns at once. Items that are ready can still be taken; then next()
   // throws error(stopped). Any thread.
   void stop() noexcept {
-    state_->failures().tell_no_more();
+    state_->failures().stop_reporting();
     children_.stop();
   }
 
@@ -323,7 +323,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     if (auto wanted = is_trial ? 0 : detail::take_profile_wanted())
       co_await detail::tell_profile(*state, what.last(), wanted);
     state->begin();
-    detail::begin_telling(state);
+    detail::begin_reports(state);
     if (state->options().ready == automatic)
       items.tune(state->output_key(), detail::queue_tuner(state->options().tune.most));
     state->make_plan(*what.last());

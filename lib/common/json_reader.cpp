@@ -204,9 +204,8 @@ void json_reader::read_escape(std::string& into) {
 
 // The number of leading bytes that are ASCII and need no escape in a string.
 static std::size_t plain_json_bytes(std::string_view text) noexcept {
-  std::size_t i = 0;
-  while (i < text.size() && text[i] >= ' ' && text[i] != '"' && text[i] != '\\') ++i;
-  return i;
+  auto is_plain = [](unsigned char c) { return c >= ' ' && c < 0x80 && c != '"' && c != '\\'; };
+  return static_cast<std::size_t>(std::ranges::find_if_not(text, is_plain) - text.begin());
 }
 
 std::string json_reader::string() {

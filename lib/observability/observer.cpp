@@ -108,7 +108,7 @@ static void begin_observing(const std::shared_ptr<run_state>& run, executor& hom
   run->children().start(observe_until(run->over.get_token(), run, home, std::move(observing)));
 }
 
-void begin_telling(const std::shared_ptr<run_state>& run) {
+void begin_reports(const std::shared_ptr<run_state>& run) {
   auto& where = run->runtime();
   if (run->options().report.to) begin_observing(run, where.pool(), report_regularly(run));
 }

@@ -28,7 +28,7 @@ static std::string feeder_of(const stage_overview& now) {
   using enum stage_overview::feeding;
   switch (now.feeder) {
     case waits_for_input: return "its feeder is starved: it waits for the stage before";
-    case waits_for_room: return "its feeder is blocked: it waits for free slots";
+    case waits_for_slot: return "its feeder is blocked: it waits for free slots";
     case waits_for_memory: return "its feeder waits for memory";
     case over: return "its input has ended";
   }

@@ -55,12 +55,12 @@ static constexpr double worth_keeping = 1.04;
 static constexpr unsigned longest_rest = 500;
 
 bool tuner::limits(const tuning_sample& sample) const noexcept {
-  return sample.hungry > 0.1 && sample.busy > 0.6;
+  return sample.starved > 0.1 && sample.busy > 0.6;
 }
 
 // The next stage is starved and workers are idle, but all slots are in use.
 bool tuner::slow_items_hold_up(const tuning_sample& sample) const noexcept {
-  return sample.hungry > 0.1 && sample.busy < 0.6 && sample.no_room > 0.3;
+  return sample.starved > 0.1 && sample.busy < 0.6 && sample.blocked > 0.3;
 }
 
 bool tuner::step(const tuning_sample& sample) noexcept {
@@ -82,7 +82,7 @@ bool tuner::step(const tuning_sample& sample) noexcept {
     return true;
   }
   kept_rate_ = sample.rate;
-  if (slow_items_hold_up(sample) && give_room()) return true;
+  if (slow_items_hold_up(sample) && add_slots()) return true;
   factor_ = 0;
   return limits(sample) && try_step();
 }
@@ -93,7 +93,7 @@ void tuner::settle() noexcept {
 }
 
 // Doubles the buffer. Returns false if it has its largest size.
-bool tuner::give_room() noexcept {
+bool tuner::add_slots() noexcept {
   const bool is_queue = now_.concurrency == 0;
   if (!is_queue && now_.buffer >= 8 * now_.concurrency) return false;
   now_ = within_bounds({now_.concurrency, 2 * now_.buffer});

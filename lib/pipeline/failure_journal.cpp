@@ -149,7 +149,7 @@ void failure_journal::report(const failure_record& failure) noexcept {
   try {
     if (in_->log.is_open() && !(in_->log << to_json(failure) << '\n' << std::flush))
       raise(errno, "write " + options_.failure_log);
-    if (options_.on_failure && tells_) options_.on_failure(failure);
+    if (options_.on_failure && reports_) options_.on_failure(failure);
   } catch (...) {
     {
       std::lock_guard lock(in_->mutex);

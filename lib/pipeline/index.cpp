@@ -174,20 +174,20 @@ place visit_order::at(std::uint64_t k) const {
 }
 
 visit_order visit_order::rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const {
-  auto steps = undealt().steps_;
+  auto steps = of_all_ranks().steps_;
   steps.emplace_back(rest_step{std::move(undelivered), first + first_position()});
   steps.insert(steps.end(), steps_.begin() + static_cast<std::ptrdiff_t>(steps.size() - 1),
                steps_.end());
   return {std::move(steps), sizes_.front(), epoch_};
 }
 
-visit_order visit_order::undealt() const {
+visit_order visit_order::of_all_ranks() const {
   bool sharded = !steps_.empty() && std::holds_alternative<shard_step>(steps_.back());
   return {{steps_.begin(), steps_.end() - (sharded ? 1 : 0)}, sizes_.front(), epoch_};
 }
 
 std::uint64_t visit_order::first_position() const {
-  auto all = undealt();
+  auto all = of_all_ranks();
   return all.size() > 0 ? all.at(0).position : 0;
 }
 

@@ -106,7 +106,7 @@ class merger {
     if (each.parts > 0) fail(fmt::format("rank {} is amid the parts of an item", rank));
     for (std::size_t i = 0; i < each.sources.size(); ++i) {
       auto& source = each.sources[i];
-      require_same(source.first == first.sources[i].first + rank, "what they were dealt");
+      require_same(source.first == first.sources[i].first + rank, "their parts of a source");
       auto steps = source.since.ranges();
       if (!steps.empty() && steps.back().last > most_items / each.world)
         fail(fmt::format("rank {} has delivered more than there is", rank));

@@ -151,7 +151,7 @@ void progress::announce(std::uint64_t rank, std::uint64_t world) {
   std::lock_guard lock(mutex_);
   if (!part_) part_ = {rank, world};
   if (part_ != std::pair(rank, world))
-    refuse_locked("its sources are not dealt out alike: shard all of them or none");
+    refuse_locked("its sources are not sharded alike: shard all of them or none");
 }
 
 void progress::settle() noexcept {
@@ -159,10 +159,10 @@ void progress::settle() noexcept {
   settled_.notify_all();
 }
 
-void progress::begin(const dealing& source) {
+void progress::begin(const assignment& source) {
   std::lock_guard lock(mutex_);
   if (from_) require_same(source);
-  dealt begun{source, own_delivered(source.begin)};
+  assigned_source begun{source, own_delivered(source.begin)};
   auto* before = source_before(source.begin);
   if (before && before->listed > 0 && !other_data_) {
     begun.how.identity = before->identity;
@@ -171,7 +171,7 @@ void progress::begin(const dealing& source) {
   sources_.insert_or_assign(source.begin, std::move(begun));
 }
 
-void progress::require_same(const dealing& source) const {
+void progress::require_same(const assignment& source) const {
   if (!refusal_.empty()) throw_unlike(refusal_);
   auto* before = source_before(source.begin);
   if (before && before->order != source.order)
@@ -339,8 +339,8 @@ void progress::note(const lineage& origin) {
   try {
     record_locked(origin);
   } catch (const std::bad_alloc&) {
-    refuse_locked("there was no memory to note an item");
-    raise(ENOMEM, "note an item that has been taken");
+    refuse_locked("there was no memory to record an item");
+    raise(ENOMEM, "record an item that has been taken");
   }
 }
 
@@ -373,7 +373,7 @@ void progress::record_locked(const lineage& origin) {
 // the range before is in the same shard, fills the gap between them. So a delivered shard is one
 // range.
 static lineage::range up_to_end_of_shard(const lineage::range& range, const lineage::range* before,
-                                         const dealing& source) {
+                                         const assignment& source) {
   auto shard_of = [&](std::uint64_t at) { return (at - source.begin) / source.shard_span; };
   bool ends_one = (range.first - source.begin) % source.shard_span == source.shard_span - 1;
   if (!ends_one || !before || before->last < source.begin) return range;
@@ -402,13 +402,14 @@ void progress::record_range(const lineage::range& range, const lineage::range* b
     source.own_delivered.add(own_number(how, position));
 }
 
-std::uint64_t progress::first_of_own(const dealing& source) const noexcept {
+std::uint64_t progress::first_of_own(const assignment& source) const noexcept {
   return undelivered_->before(source.first) + source.rank;
 }
 
 // The number of this rank's item at a position. A position of another rank is a repeat that pads
 // this rank: it counts as the last item.
-std::uint64_t progress::own_number(const dealing& source, std::uint64_t position) const noexcept {
+std::uint64_t progress::own_number(const assignment& source,
+                                   std::uint64_t position) const noexcept {
   auto first = first_of_own(source);
   auto place = undelivered_->before(position);
   bool own = place >= first && (place - first) % source.world == 0;

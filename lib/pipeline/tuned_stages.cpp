@@ -79,9 +79,9 @@ tuning_sample tuned_stages::sample_between(const work_done& later, const work_do
   auto elapsed = std::chrono::duration<double>(later.at - earlier.at);
   auto part = [&](std::chrono::duration<double> time) { return time / elapsed; };
   return {.rate = static_cast<double>(later.out - earlier.out) / elapsed.count(),
-          .hungry = part(later.starving - earlier.starving),
+          .starved = part(later.starving - earlier.starving),
           .busy = part(later.busy - earlier.busy) / std::max(concurrency, 1u),
-          .no_room = part(later.output_wait - earlier.output_wait)};
+          .blocked = part(later.output_wait - earlier.output_wait)};
 }
 
 void tuned_stages::apply(automatic_stage& of) {

@@ -16,7 +16,7 @@ detail::node_facts cache_stage::facts(detail::node_ptr in) const {
   return detail::node_facts::behind(std::move(in), "cache")
       .caching()
       .holding(limit_of(options_.items), limit_of(options_.bytes))
-      .refusing_state("cache gives what it has kept before the rest");
+      .refusing_state("cache yields the kept items before the others");
 }
 
 void cache_stage::require_no_bytes() const {

@@ -47,7 +47,7 @@ std::uint64_t shards_of_run::shard_at(std::uint64_t place, std::uint64_t round) 
   return options_->shuffle ? permute(place, list_->size(), random(options_->seed, round)()) : place;
 }
 
-dealing shards_of_run::sharding_in(const open_context& run) const {
+assignment shards_of_run::sharding_in(const open_context& run) const {
   auto order = options_->shuffle ? fmt::format("shards shuffled by {}", options_->seed)
                                  : std::string("shards in their order");
   return {.begin = run.pass->first,

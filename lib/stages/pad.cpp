@@ -35,12 +35,12 @@ static std::string kind_of(const sequence_view& sequence) {
 
 static void require_alike(const sequence_view& one, const sequence_view& other) {
   if (one.type == other.type && one.step == other.step) return;
-  throw error(errc::invalid_data, "put sequences together",
+  throw error(errc::invalid_data, "collate sequences",
               "elements of " + kind_of(one) + " and of " + kind_of(other));
 }
 
 static void require_all_alike(std::span<const sequence_view> sequences) {
-  if (sequences.empty()) throw error(errc::invalid_data, "put sequences together", "none");
+  if (sequences.empty()) throw error(errc::invalid_data, "collate sequences", "none");
   for (auto& each : sequences) require_alike(sequences.front(), each);
 }
 

@@ -251,7 +251,7 @@ stage_overview slot_ring::look(
   if (input_over_)
     now.feeder = over;
   else if (!feeders_.empty())
-    now.feeder = missing_ == missing::memory ? waits_for_memory : waits_for_room;
+    now.feeder = missing_ == missing::memory ? waits_for_memory : waits_for_slot;
   for (std::size_t i = 0; i < ready_.size(); ++i)
     now.items.push_back(item(ready_[i], places_[ready_[i]] == place::done));
   if (where_.empty()) return now;

@@ -204,7 +204,7 @@ TEST(State, IsRefusedFromTheFirstCallOn) {
   EXPECT_THAT(refusal(list | shard({}) | shuffle()), HasSubstr("shard is not the last step"));
   EXPECT_THAT(refusal(stream | shard({})), HasSubstr("shard counts the items of a stage"));
   EXPECT_THAT(refusal(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
-              HasSubstr("not dealt out alike"));
+              HasSubstr("not sharded alike"));
 }
 
 TEST(State, InACoroutineOfARuntimeIsNotWaitedFor) {
@@ -244,7 +244,7 @@ TEST(RequireState, RefusesAtTheStartWhatCannotBeExact) {
   EXPECT_THAT(running(list | shard({}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(running(list | map([](int i) { return i; }) | shard({})), says("shard counts"));
   EXPECT_THAT(running(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
-              says("not dealt out alike"));
+              says("not sharded alike"));
 }
 
 TEST(RequireState, EndsTheRunAtTheItemWhereItTurnsOutThatAStateCannotBeExact) {

@@ -47,7 +47,7 @@ TEST(StageOverview, SaysWhatTheFeederWaitsFor) {
   };
   EXPECT_THAT(text(waits_for_input),
               HasSubstr("its feeder is starved: it waits for the stage before"));
-  EXPECT_THAT(text(waits_for_room), HasSubstr("its feeder is blocked: it waits for free slots"));
+  EXPECT_THAT(text(waits_for_slot), HasSubstr("its feeder is blocked: it waits for free slots"));
   EXPECT_THAT(text(over), HasSubstr("its input has ended, the next stage does not wait\n"));
 }
 

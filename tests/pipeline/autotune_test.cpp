@@ -50,7 +50,7 @@ static unsigned tuned_to(const served& rate, double most_wanted, int samples, do
     auto possible = rate(climb.now().concurrency);
     auto given = std::min(possible, most_wanted) * (1 + noise * draw.uniform(-1, 1));
     auto slack = std::max(0.0, 1 - possible / most_wanted);
-    climb.step({.rate = given, .hungry = slack, .busy = std::min(1.0, given / possible)});
+    climb.step({.rate = given, .starved = slack, .busy = std::min(1.0, given / possible)});
   }
   return climb.now().concurrency;
 }
@@ -90,14 +90,14 @@ TEST(Tuner, StopsWhereTheNextStageLimits) {
 TEST(Tuner, KeepsWithinItsBounds) {
   tuner climb({1, 1}, 4, 12);
   for (int i = 0; i < 200; ++i) {
-    climb.step({.rate = climb.now().concurrency * 10.0, .hungry = 1, .busy = 1});
+    climb.step({.rate = climb.now().concurrency * 10.0, .starved = 1, .busy = 1});
     ASSERT_THAT(climb.now().concurrency, AllOf(Ge(1u), Le(4u)));
   }
   EXPECT_EQ(climb.now().concurrency, 4u);
 }
 
-constexpr tuning_sample held_up{.rate = 100, .hungry = 0.5, .busy = 0.2, .no_room = 0.6};
-constexpr tuning_sample limits_the_run{.rate = 100, .hungry = 1, .busy = 1};
+constexpr tuning_sample held_up{.rate = 100, .starved = 0.5, .busy = 0.2, .blocked = 0.6};
+constexpr tuning_sample limits_the_run{.rate = 100, .starved = 1, .busy = 1};
 
 TEST(Tuner, GivesRoomBehindSlowItems) {
   tuner climb({16, 16}, 256, 768);
@@ -118,8 +118,8 @@ TEST(Tuner, SaysNoMoreRoomThanThereIs) {
 TEST(Tuner, DoublesAQueueThatIsEmptyAfterItWasFullUpToItsLimit) {
   auto climb = detail::queue_tuner(10);
   EXPECT_EQ(climb.now(), (tuner::setting{0, 2}));
-  EXPECT_FALSE(climb.step({.rate = 100, .hungry = 1, .no_room = 0}));
-  EXPECT_FALSE(climb.step({.rate = 100, .hungry = 0, .no_room = 1}));
+  EXPECT_FALSE(climb.step({.rate = 100, .starved = 1, .blocked = 0}));
+  EXPECT_FALSE(climb.step({.rate = 100, .starved = 0, .blocked = 1}));
   for (unsigned buffer : {4u, 8u, 10u}) {
     EXPECT_TRUE(climb.step(held_up));
     EXPECT_EQ(climb.now(), (tuner::setting{0, buffer}));

@@ -76,7 +76,7 @@ TEST(Progress, OfAShardThatHasBeenDeliveredIsOneRange) {
   for (std::uint64_t world : {1u, 2u}) {
     detail::progress some(std::nullopt);
     some.begin(std::vector<std::string>{"source"});
-    some.begin(detail::dealing{.begin = 100, .world = world, .first = 100, .shard_span = 10});
+    some.begin(detail::assignment{.begin = 100, .world = world, .first = 100, .shard_span = 10});
     some.settle();
     auto note = [&](std::initializer_list<lineage::range> positions) {
       lineage item;
@@ -102,7 +102,7 @@ struct listing_run {
 
   // Lists names from the source that begins there.
   void list(std::uint64_t begin, std::initializer_list<const char*> names) {
-    is_of.begin(detail::dealing{.begin = begin});
+    is_of.begin(detail::assignment{.begin = begin});
     detail::listing_log log(is_of, begin, true);
     for (auto* name : names) log.add(name);
   }
@@ -135,7 +135,7 @@ TEST(Progress, IsOfTheListingOfTheStateWhenTheSourceBegins) {
   first.list(0, {"a", "b", "c"});
   auto saved = first.is_of.now().sources.at(0);
   listing_run rest(first.is_of.now());
-  rest.is_of.begin(detail::dealing{});
+  rest.is_of.begin(detail::assignment{});
   auto early = rest.is_of.now().sources.at(0);
   EXPECT_EQ(early.identity, saved.identity);
   EXPECT_EQ(early.listed, 3u);
@@ -143,14 +143,14 @@ TEST(Progress, IsOfTheListingOfTheStateWhenTheSourceBegins) {
 
 TEST(Progress, OfARefusedRunIsThatOfTheStateItWasToGoOnFrom) {
   listing_run first;
-  first.is_of.begin(detail::dealing{.items = 9, .identity = "May"});
+  first.is_of.begin(detail::assignment{.items = 9, .identity = "May"});
   first.is_of.note(lineage(0));
   auto saved = first.is_of.now();
   listing_run others(saved);
-  EXPECT_THROW(others.is_of.begin(detail::dealing{.items = 9, .identity = "June"}), error);
+  EXPECT_THROW(others.is_of.begin(detail::assignment{.items = 9, .identity = "June"}), error);
   EXPECT_EQ(to_json(others.is_of.now()), to_json(saved));
   detail::progress stages(saved);
-  stages.begin(detail::dealing{.items = 9, .identity = "May"});
+  stages.begin(detail::assignment{.items = 9, .identity = "May"});
   EXPECT_THROW(stages.begin(std::vector<std::string>{"source", "map"}), error);
   stages.settle();
   EXPECT_EQ(to_json(stages.now()), to_json(saved));
@@ -160,7 +160,7 @@ TEST(Progress, NotesItemsThatAreNoPartsWholeBesideParts) {
   detail::progress some(std::nullopt);
   some.begin(std::vector<std::string>{"source"});
   some.settle();
-  some.begin(detail::dealing{.items = 9});
+  some.begin(detail::assignment{.items = 9});
   some.expect_parts();
   some.note(lineage(0));
   detail::part_lineage parts(lineage(1), 0);
@@ -194,10 +194,10 @@ TEST(Progress, OfAListingIsRefusedWhereNoNamesAreListed) {
   listing_run first;
   first.list(0, {"a", "b"});
   listing_run rest(first.is_of.now());
-  rest.is_of.begin(detail::dealing{});
+  rest.is_of.begin(detail::assignment{});
   EXPECT_THAT([&] { detail::listing_log(rest.is_of, 0, false); },
               testing::ThrowsMessage<error>(testing::HasSubstr("the source lists no names")));
-  EXPECT_THAT([&] { rest.is_of.begin(detail::dealing{.identity = "numbers of May"}); },
+  EXPECT_THAT([&] { rest.is_of.begin(detail::assignment{.identity = "numbers of May"}); },
               testing::ThrowsMessage<error>(testing::HasSubstr("the source is of the data set")));
 }
 

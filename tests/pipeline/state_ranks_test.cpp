@@ -353,7 +353,7 @@ TEST(MergeStates, NamesWhatDiffers) {
   EXPECT_THAT(differing([](state& other) { other.world = 3; }), in("the number of ranks"));
   EXPECT_THAT(differing([](state& other) { other.delivered.add(5); }), in("what they began with"));
   EXPECT_THAT(differing([](state& other) { other.sources[0].first = 3; }),
-              in("what they were dealt"));
+              in("their parts of a source"));
 }
 
 }  // namespace lade

@@ -921,7 +921,7 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
   EXPECT_THAT(of(list | shard({.world = 2}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(of(list | take(5) | repeat(3)), says("take or skip is followed by repeat"));
   std::vector<pipeline<int>> both{list, list | shard({.world = 2})};
-  EXPECT_THAT(of(merge(both)), says("not dealt out alike"));
+  EXPECT_THAT(of(merge(both)), says("not sharded alike"));
   EXPECT_THAT(of(merge(both, {.end = merge_end::first})), says("the first of its inputs"));
 }
 

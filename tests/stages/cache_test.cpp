@@ -385,8 +385,9 @@ TEST(Cache, HasNoState) {
   runtime runtime({.threads = 1});
   auto items = runtime.run(from(up_to(10)) | cache());
   items.wait_next();
-  EXPECT_THAT([&] { items.state(); },
-              ThrowsMessage<error>("state of a run: cache gives what it has kept before the rest"));
+  EXPECT_THAT(
+      [&] { items.state(); },
+      ThrowsMessage<error>("state of a run: cache yields the kept items before the others"));
 }
 
 TEST(Cache, TellsWhatItTookAndGave) {

@@ -136,7 +136,7 @@ TEST(Pad, ABatchThatCannotBePaddedFails) {
   auto padding = [](auto batch, pad_options options = {}) {
     return [batch, options] { one(batch, pad(options)); };
   };
-  EXPECT_THAT(padding(token_batch{}), says("put sequences together: none"));
+  EXPECT_THAT(padding(token_batch{}), says("collate sequences: none"));
   EXPECT_THAT(padding(token_batch{{1, 2, 3}}, {.length = 2}), says("pad to 2: a sequence of 3"));
   EXPECT_THAT(padding(std::vector{pairs(1, 0), tensor(element_type::i32, {1, 3})}),
               says("elements of i32[2] and of i32[3]"));
@@ -173,7 +173,7 @@ static void expect_the_second_failure_to_end_it(const Stage& stage, const std::s
 TEST(Pad, EndsWithMoreFailuresThanItsBudget) {
   expect_the_second_failure_to_end_it(
       pad({.concurrency = 1, .on_error = on_error::skip, .error_budget = {.count = 1}}),
-      "pad (item 3): put sequences together: none (more failures than the budget allows)");
+      "pad (item 3): collate sequences: none (more failures than the budget allows)");
 }
 
 // An automatic stage, for which a run may use two of four threads.
@@ -238,7 +238,7 @@ TEST(Pack, TakesTensorsOfAnyShape) {
 
 TEST(Pack, ABatchThatCannotBePackedFails) {
   EXPECT_THAT([] { one(token_batch{}, pack({.name = "tokens"})); },
-              ThrowsMessage<stage_error>("tokens (item 0): put sequences together: none"));
+              ThrowsMessage<stage_error>("tokens (item 0): collate sequences: none"));
   tensor endless({element_type::u8, {std::numeric_limits<std::int64_t>::max(), 0}},
                  buffer(std::size_t{1}));
   EXPECT_THAT([&] { one(std::vector{endless, endless}, pack()); },
@@ -252,7 +252,7 @@ TEST(Pack, SharesTheCpusOfAutomaticStages) {
 TEST(Pack, EndsWithMoreFailuresThanItsBudget) {
   expect_the_second_failure_to_end_it(
       pack({.concurrency = 1, .on_error = on_error::skip, .error_budget = {.count = 1}}),
-      "pack (item 3): put sequences together: none (more failures than the budget allows)");
+      "pack (item 3): collate sequences: none (more failures than the budget allows)");
 }
 
 // The sequences that were packed into a row, and what fills it up behind them.

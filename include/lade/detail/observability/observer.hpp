@@ -17,7 +17,7 @@ namespace lade::detail {
 
 // Starts the periodic reports, if the options of the run have a listener. The last report is made
 // before the children of the run have ended. Must be called by the child that starts the run.
-void begin_telling(const std::shared_ptr<run_state>& run);
+void begin_reports(const std::shared_ptr<run_state>& run);
 
 // Registers a run with the watchdog while the object lives. Reports when the consumer waits longer
 // than options().stall.after, once for each item, and when a stage blocks a reactor, once for each

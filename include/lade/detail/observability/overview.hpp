@@ -24,7 +24,7 @@ struct item_overview {
 };
 
 struct stage_overview {
-  enum class feeding : std::uint8_t { waits_for_input, waits_for_room, waits_for_memory, over };
+  enum class feeding : std::uint8_t { waits_for_input, waits_for_slot, waits_for_memory, over };
 
   std::size_t slots = 0;
   std::size_t free = 0;

@@ -49,7 +49,7 @@ class failure_journal {
   task<> room();
 
   // Ends the calls of on_failure, except one in progress: the consumer has left the run.
-  void tell_no_more() noexcept { tells_ = false; }
+  void stop_reporting() noexcept { reports_ = false; }
 
   // Returns the exception for the consumer, once all children have ended. `failure`: the first
   // exception of a child. The result is the first of these that exists:
@@ -76,7 +76,7 @@ class failure_journal {
   scope& children_;
   std::unique_ptr<contents> in_;
   std::atomic<bool> behind_ = false;
-  std::atomic<bool> tells_ = true;
+  std::atomic<bool> reports_ = true;
 };
 
 }  // namespace lade::detail

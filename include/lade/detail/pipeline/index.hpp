@@ -133,7 +133,7 @@ class visit_order {
   std::uint64_t first_position() const;
 
  private:
-  visit_order undealt() const;  // the order of all ranks
+  visit_order of_all_ranks() const;  // the order of all ranks
 
   std::vector<order_step> steps_;
   std::vector<std::uint64_t> sizes_;  // number of items before each step, and after the last

@@ -27,7 +27,7 @@ inline constexpr std::uint64_t most_positions = std::uint64_t{1} << 62;
 void require_possible(const state& saved, std::string_view doing);
 
 // How a source assigns its items to ranks.
-struct dealing {
+struct assignment {
   std::uint64_t begin = 0;              // position of the source's first item
   std::uint64_t items = 0;              // number of items in the source; 0 if unknown
   std::vector<std::string> order = {};  // order steps of the source
@@ -129,7 +129,7 @@ class progress {
   // begin(stages) for all stages; begin(source) by each source, when its first item is requested.
   void announce(std::uint64_t rank, std::uint64_t world);
   void begin(std::vector<std::string> stages);
-  void begin(const dealing& source);
+  void begin(const assignment& source);
 
   // For a source that has ended after `count` items and owns `span` positions from `begin`. Throws
   // error(invalid_argument) if the state has delivered more of it.
@@ -173,8 +173,8 @@ class progress {
  private:
   // A source of this run, and, if there are several ranks, the numbers of this rank's items that
   // were delivered.
-  struct dealt {
-    dealing how;
+  struct assigned_source {
+    assignment how;
     lineage own_delivered = {};
 
     // The names of the first `listed` items of a listing. While they are fewer than in the state,
@@ -199,15 +199,15 @@ class progress {
   std::string why_not_again(const lineage& instead) const;
   const state::source* source_before(std::uint64_t begin) const noexcept;
   void require_same(const std::vector<std::string>& stages) const;
-  void require_same(const dealing& source) const;
+  void require_same(const assignment& source) const;
   void refuse_locked(const std::string& why);
   void record_locked(const lineage& origin);
   void record_whole(const lineage& origin);
   void record_range(const lineage::range& range, const lineage::range* before);
   void forget();
   bool keeps_sources_before(std::uint64_t world) const noexcept;
-  std::uint64_t first_of_own(const dealing& source) const noexcept;
-  std::uint64_t own_number(const dealing& source, std::uint64_t position) const noexcept;
+  std::uint64_t first_of_own(const assignment& source) const noexcept;
+  std::uint64_t own_number(const assignment& source, std::uint64_t position) const noexcept;
 
   const std::optional<state> from_;
   const lineage before_;
@@ -222,8 +222,8 @@ class progress {
   mutable std::mutex mutex_;  // guards the members below
   std::string refusal_;
   std::vector<std::string> stages_;
-  bool begun_ = false;                      // the stages match those of the state, if there is one
-  std::map<std::uint64_t, dealt> sources_;  // by first position
+  bool begun_ = false;  // the stages match those of the state, if there is one
+  std::map<std::uint64_t, assigned_source> sources_;  // by first position
   std::vector<chooser> choosers_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> part_;  // rank and world of all sources
   lineage delivered_;  // positions, if this is the only rank

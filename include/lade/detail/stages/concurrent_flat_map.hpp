@@ -337,7 +337,7 @@ class concurrent_flat_map final
                      {.slots = concurrency_,
                       .free = free,
                       .idle_workers = free,
-                      .feeder = free > 0 ? waits_for_input : waits_for_room,
+                      .feeder = free > 0 ? waits_for_input : waits_for_slot,
                       .wanted = wanted_,
                       .items = std::move(items)},
                      at);
