@@ -90,7 +90,7 @@ class image_job {
   const image_options& options_;
   image_counts& counts_;
 
-  // The present image.
+  // The current image.
   std::string doing_;
   image_file file_;
   random draw_;
