@@ -140,9 +140,9 @@ void bmp_reader::convert_row(detail::byte_view row, const header& file_header, s
   }
 }
 
-// RLE8 and RLE4. A run is a count and an index, or with 4 bits a pair of alternating indices. After
-// a count of 0 comes an escape: 0 ends the row, 1 ends the image, 2 moves right and up, a larger
-// number is the count of literal indices that follow.
+// RLE8 and RLE4. A run is a count and an index, or with 4 bits a pair of alternating indices. A
+// count of 0 is an escape, followed by 0: end of the row; 1: end of the image; 2: a step right and
+// up; or the number of literal indices that follow.
 void bmp_reader::read_runs(const image_file& file, const header& file_header) {
   const detail::byte_view data = detail::byte_view(file.bytes).from(file_header.pixels);
   const auto width = static_cast<std::size_t>(file_header.width);

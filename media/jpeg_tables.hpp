@@ -30,10 +30,10 @@ class slow_code {
   std::array<std::uint8_t, 256> symbols_{};
 };
 
-// The coding of values (T.81, table F.1): of n bits, those that begin with 1 encode 2^(n-1) to 2^n
-// - 1, those that begin with 0 encode -(2^n - 1) to -2^(n-1). A lookup includes the first value
-// bit, the sign, in its index. So the value is the code and value bits, read as one number, plus a
-// constant of the entry: the addend.
+// The coding of values (T.81, table F.1): n bits that start with 1 encode 2^(n-1) to 2^n - 1, n
+// bits that start with 0 encode -(2^n - 1) to -2^(n-1). A lookup includes the first value bit, the
+// sign, in its index. So the value is the code and value bits, read as one number, plus a constant
+// of the entry: the addend.
 
 // A 64-bit entry of a table, for one symbol or for two if they fit:
 //
