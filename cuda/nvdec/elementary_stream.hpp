@@ -12,10 +12,9 @@
 namespace lade::cuda {
 
 // The parser expects:
-//   - H.264 and HEVC in Annex B format, with start codes. Containers such as MP4 store the length
-//   of
-//     each NAL unit instead, and the parameter sets in their headers.
-//   - the sequence headers of MPEG-2 and AV1 in the stream
+// - H.264 and HEVC in Annex B format, with start codes. Containers such as MP4 store the length of
+//   each NAL unit instead, and the parameter sets in their headers.
+// - the sequence headers of MPEG-2 and AV1 in the stream
 //
 // One thread at a time.
 class elementary_stream {

@@ -173,7 +173,8 @@ static bool has_last_page(byte_input& file) {
   return last && last->second && last->first.is_last();
 }
 
-// Whether a stream starts after another page than a first page. Reads the headers of all pages.
+// Whether a stream starts after a page that is not a first page, or bytes are not a page. Reads the
+// headers of all pages.
 static bool begins_streams_later(byte_input& file) {
   bool has_begun = false;
   for (std::uint64_t at = 0; at < file.size();) {

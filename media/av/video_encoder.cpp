@@ -47,7 +47,7 @@ struct group_limits {
   int most_b_frames = 0;
 };
 
-// - libxvid: FFmpeg receives one packet per frame, and so loses some if there are B-frames.
+// - libxvid: no B-frames. FFmpeg receives one packet per frame, so packets would be lost.
 // - vc2: only key frames, which Dirac's descriptor does not state.
 // - libsvtav1: a gop of 1 selects its default.
 static group_limits group_limits_of(const AVCodecContext& context) noexcept {
