@@ -84,7 +84,7 @@ static tensor padded_tokens(const tensor& tokens, buffer memory,
   auto item = element_bytes(tokens.type());
   auto count = static_cast<std::size_t>(tokens.shape()[0]);
   std::memcpy(memory.data(), tokens.bytes(), count * item);
-  // on little-endian machines, the low bytes are the narrower number
+  // The low bytes of the number are the narrower number: the machine is little-endian.
   for (auto i = count; i < options.length; ++i)
     std::memcpy(memory.data() + i * item, &options.padding, item);
   return {{tokens.type(), {static_cast<std::int64_t>(options.length)}}, std::move(memory)};

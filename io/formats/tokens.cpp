@@ -179,7 +179,7 @@ task<tensor> token_file::read_range(std::shared_ptr<const content> from, std::ui
   if (!from->ranged) co_return tokens_in(from->mapped.slice(offset, size), from->type);
   buffer bytes;
   if (size > 0) bytes = co_await from->ranged->read_at(offset, size);
-  // memory of other code may be unaligned
+  // Memory of other code may be unaligned.
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % item != 0) {
     auto copy = co_await allocate(size);
     std::memcpy(copy.data(), bytes.data(), size);
