@@ -76,7 +76,7 @@ struct jpeg_stream {
   std::array<jpeg_section, 2 * most_blocks + 2> sections;
 
   // In zigzag order. Each block is followed by unused memory of the same size, for coefficients
-  // past its end. So one bit of the address tells whether an output is past the end.
+  // past its end. So one bit of an address shows whether it is past the end.
   static constexpr std::size_t block_stride = 128;
   alignas(256) std::array<std::int16_t, (most_blocks + 1) * block_stride> coefficients;
 };

@@ -45,8 +45,8 @@ class jpeg_image {
   const jpeg_headers& headers() const noexcept { return headers_; }
 
   // Sets the scale 1 / `reduction` (1, 2, 4 or 8); sizes are rounded up. As in libjpeg, subsampled
-  // components are reduced by less if that gives them the size of the first one. Afterwards, rows
-  // and columns are those of the reduced image. Call after open.
+  // components are reduced by less if they then have the size of the first one. Afterwards, rows
+  // and columns are of the reduced image. Call after open.
   void reduce(int reduction) noexcept;
 
   // Sets the part that will be decoded. Call once, before decode.

@@ -22,9 +22,9 @@ class elementary_stream {
   // Throws error(invalid_data) if the headers are truncated.
   explicit elementary_stream(const media::stream_info& stream);
 
-  // The bytes of a packet, after those of the headers if `starts`. They are valid until the next
-  // call or the end of the packet, whichever is first. Throws error(invalid_data) for a damaged
-  // packet, error(unsupported) for one with new headers in its side data.
+  // The bytes of a packet, after the bytes of the headers if `starts`. They are valid until the
+  // next call or the end of the packet, whichever is first. Throws error(invalid_data) for a
+  // damaged packet, error(unsupported) for one with new headers in its side data.
   std::span<const std::byte> convert(const media::packet& next, bool starts);
 
  private:
