@@ -6,11 +6,12 @@
 
 namespace lade::cuda {
 
-// Switches the calling thread to the relaxed capture mode during its lifetime. While a thread
-// captures a CUDA graph in the default mode (cudaStreamCaptureModeGlobal), potentially unsafe calls
-// of other threads, such as cudaHostAlloc or cudaEventQuery, fail and invalidate the capture,
-// unless the calling thread is in the relaxed mode. lade's calls are safe. Calls that only enqueue
-// work on streams that are not capturing need no guard.
+// Switches the calling thread to the relaxed capture mode during its lifetime.
+//
+// A thread may capture a CUDA graph in the default mode (cudaStreamCaptureModeGlobal). Then unsafe
+// calls of other threads, such as cudaHostAlloc or cudaEventQuery, fail and invalidate the capture.
+// The relaxed mode allows them; lade's calls do not disturb captures. Calls that only enqueue work
+// on streams that are not capturing need no guard.
 class capture_guard {
  public:
   capture_guard() noexcept { (void)api().exchange_capture_mode(&mode_); }

@@ -52,8 +52,7 @@ class slow_code {
 struct code_entry {
   static constexpr int index_bits = 11;
   static constexpr int most_bits = 18;             // of an entry: one load suffices for three
-  static constexpr std::uint64_t long_code = 128;  // value of `bytes`: the code is not in this
-                                                   // table
+  static constexpr std::uint64_t long_code = 128;  // value of `bytes`: not in this table
   static constexpr std::uint64_t ends = std::uint64_t{1} << 55;
 
   static constexpr unsigned bits(std::uint64_t entry) noexcept { return entry & 0xff; }

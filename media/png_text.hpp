@@ -1,4 +1,4 @@
-// Text chunks of PNG files (tEXt, zTXt and iTXt; PNG specification, 11.3.3).
+// Text chunks of PNG files: tEXt, zTXt and iTXt (PNG specification, third edition, 11.3.3).
 
 #pragma once
 

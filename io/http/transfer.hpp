@@ -115,8 +115,8 @@ class transfer {
   // How long idle connections are kept after the engine's last transfer, if this is the last.
   std::chrono::seconds idle_timeout{60};
 
-  // If set: when the body starts, allocates `content` in this context with the body's length, if
-  // that is known, is at most `most_bytes`, and the memory is available at once.
+  // If set: when the body starts, allocates `content` of the body's length in this context.
+  // Conditions: the length is known and at most `most_bytes`, and the memory is available at once.
   const context* allocates_in = nullptr;
   std::size_t most_bytes = 0;
   buffer content;

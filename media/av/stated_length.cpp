@@ -58,8 +58,8 @@ static std::optional<std::uint64_t> riff_bytes(byte_input& file) {
   return end;
 }
 
-// An EBML element: an ID of 1 to 4 bytes, and the size of its content in 1 to 8 bytes, whose
-// leading zeros are the number of further bytes (RFC 8794, 4 and 5). All ones: unknown.
+// An EBML element: an ID of 1 to 4 bytes, and the size of its content in 1 to 8 bytes (RFC 8794, 4
+// and 5). The number of leading zeros is the number of further bytes. A size of all ones: unknown.
 struct ebml_element {
   std::uint64_t id = 0;
   std::uint64_t header_bytes = 0;
