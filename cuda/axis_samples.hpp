@@ -72,7 +72,8 @@ LADE_GRID_CODE double triangle_at(int sample, double centre, double support) {
 }
 
 // Writes the weights of output sample i. Rounding the running sum instead of each weight keeps the
-// sum exact. Returns the number of samples up to the last one that the triangle covers.
+// sum exact. Returns the number of samples up to the last one that the triangle covers. Outputs
+// before i cover no later sample.
 LADE_GRID_CODE int write_weights(const axis_filter& by, int i, const sample_taps& samples,
                                  std::int16_t* weights) {
   const double centre = centre_of(by, i);

@@ -92,7 +92,7 @@ static image_header quick_jpeg_header(detail::byte_view file) {
   return header;
 }
 
-// With tRNS, FFmpeg adds an alpha channel.
+// With tRNS, FFmpeg adds an alpha channel, except to palettes.
 static image_header png_header(detail::byte_view file) {
   constexpr std::array<unsigned, 7> samples_of_colour{1, 0, 3, 1, 2, 0, 4};
   constexpr unsigned palette = 3;

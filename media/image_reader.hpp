@@ -30,8 +30,8 @@ struct image_file {
   throw error(errc::invalid_data, file.doing, text);
 }
 
-// Throws error(limit_exceeded) for more than `max_pixels`, and error(invalid_data) for a size of 0
-// or less, or too large for any image.
+// Throws error(limit_exceeded) for more than `max_pixels`, and error(invalid_data) for a side below
+// 1 or beyond int.
 void check_image_size(const image_file& file, std::int64_t width, std::int64_t height);
 
 // Reads images of one format, one after another. Not thread-safe. Every member throws errors that
