@@ -1,4 +1,4 @@
-// Where an axis of an antialiased resize takes each sample from, and with which weights.
+// The source samples and weights of an antialiased resize along one axis.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace lade::cuda {
 
-// The part of an axis that is resized: `length` samples from `begin`, both possibly fractional.
-// Only samples in [low, high) contribute.
+// The part of an axis to resize: `length` samples from `begin`, both possibly fractional. Only
+// samples in [low, high) contribute.
 struct axis_part {
   double begin = 0;
   double length = 0;
@@ -20,8 +20,8 @@ struct axis_part {
   std::int32_t high = 0;
 };
 
-// The same part of an axis that has one sample for each 2^shift of this one, `size` in all. Its
-// first sample lies `offset` samples of this axis before the middle of those.
+// Converts a part to a coarser axis of `size` samples, one per 2^shift samples of this axis. Its
+// first sample is `offset` samples of this axis before the centre of the first 2^shift.
 LADE_GRID_CODE axis_part coarser_part(const axis_part& part, int shift, double offset, int size) {
   const int step = 1 << shift;
   const int low = smaller(part.low >> shift, size - 1);
@@ -36,8 +36,8 @@ struct sample_taps {
 };
 
 // The triangle filter of Pillow's BILINEAR (libImaging/Resample.c, precompute_coeffs): as wide as
-// two output samples when shrinking, and as two source samples when growing. In double precision,
-// with the same steps on every machine.
+// two output samples when shrinking, and as two source samples when growing. It uses double
+// precision with the same operations on the CPU and on devices, so the results are equal.
 struct axis_filter {
   static constexpr int weight_bits = 14;  // weights are multiples of 2^-14 and add up to 1
 
@@ -71,16 +71,16 @@ LADE_GRID_CODE double triangle_at(int sample, double centre, double support) {
   return larger(0.0, 1 - fabs(sample + 0.5 - centre) / support);
 }
 
-// Writes the weights of output sample i. Rounding the running sum, not each weight, keeps the sum
-// exact. Returns the number of samples up to the last one that the triangle covers. Outputs before
-// i cover none behind it.
+// Writes the weights of output sample i. Rounding the running sum instead of each weight keeps the
+// sum exact. Returns the number of samples up to the last one that the triangle covers. Outputs
+// before i cover no later sample.
 LADE_GRID_CODE int write_weights(const axis_filter& by, int i, const sample_taps& samples,
                                  std::int16_t* weights) {
   const double centre = centre_of(by, i);
   double total = 0;
   for (int k = 0; k < samples.taps; ++k)
     total += triangle_at(samples.start + k, centre, by.support);
-  const bool covers_none = total == 0;  // then the first sample has all of the weight
+  const bool covers_none = total == 0;  // then the first sample has the whole weight
   const double unit = (1 << axis_filter::weight_bits) / (covers_none ? 1 : total);
   double running = 0;
   int before = 0;
@@ -96,7 +96,7 @@ LADE_GRID_CODE int write_weights(const axis_filter& by, int i, const sample_taps
   return used;
 }
 
-// The most samples that an output sample has, and that `outputs` neighbouring ones have together.
+// The most samples of one output, and of `outputs` neighbouring outputs together.
 LADE_GRID_CODE int most_taps(const axis_filter& by) { return static_cast<int>(2 * by.support) + 2; }
 LADE_GRID_CODE int most_samples(const axis_filter& by, int outputs) {
   return static_cast<int>((outputs - 1) * by.scale + 2 * by.support) + 3;

@@ -1,4 +1,4 @@
-// Calls of the driver beside a capture of the program.
+// Protects stream captures of the program from calls of lade.
 
 #pragma once
 
@@ -6,11 +6,12 @@
 
 namespace lade::cuda {
 
-// While a thread captures a CUDA graph in the default mode (cudaStreamCaptureModeGlobal), a call of
-// another thread that might disturb it, such as cudaHostAlloc or cudaEventQuery, fails and ends the
-// capture, unless that other thread is in another mode. lade's calls disturb no capture: this
-// thread is in the relaxed mode for as long as this object lives. Calls that only queue work on
-// streams which do not capture need none.
+// Switches the calling thread to the relaxed capture mode during its lifetime.
+//
+// A thread may capture a CUDA graph in the default mode (cudaStreamCaptureModeGlobal). Then unsafe
+// calls of other threads, such as cudaHostAlloc or cudaEventQuery, fail and invalidate the capture.
+// The relaxed mode allows them; lade's calls do not disturb captures. Calls that only enqueue work
+// on streams that are not capturing need no guard.
 class capture_guard {
  public:
   capture_guard() noexcept { (void)api().exchange_capture_mode(&mode_); }
@@ -18,7 +19,7 @@ class capture_guard {
   ~capture_guard() { (void)api().exchange_capture_mode(&mode_); }
 
  private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then that of before
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // then the previous mode
 };
 
 }  // namespace lade::cuda

@@ -12,7 +12,7 @@
 
 namespace lade::cuda {
 
-// The bytes of f32 fit into an address, and the pixels of an image into a grid.
+// Checks that the f32 elements fit into the address space, and the pixels of an image into a grid.
 static void check_extents(const image_extents& extents, const checked_item& item) {
   if (extents.images < 1 || extents.height < 1 || extents.width < 1 || extents.channels < 1)
     item.refuse("of: each extent must be at least 1");

@@ -1,4 +1,4 @@
-// Where errors of CUDA end: no code above it looks at a result.
+// Converts error codes of CUDA to exceptions. No code above examines a result.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lade::cuda {
 // Throws error(result, doing) if a call has failed.
 void check(cudaError_t result, std::string_view doing);
 
-// For queries: whether it has finished. Throws if the call has failed.
+// For queries: returns whether the work has finished. Throws if the call has failed.
 bool is_finished(cudaError_t result, std::string_view doing);
 
 }  // namespace lade::cuda

@@ -75,7 +75,7 @@ void completion_watch::queue_callback(const event& awaited, CUstream_st* side,
   check(api().stream_wait_event(side, awaited.handle(), 0), "wait for an event of a GPU");
   auto argument = std::make_unique<callback>(callback{registry_, number});
   check(api().launch_host_func(side, call_back, argument.get()), "wait for an event of a GPU");
-  (void)argument.release();  // owned by the callback, which does not come if the device fails
+  (void)argument.release();  // owned by the callback, which is not called if the device fails
 }
 
 void completion_watch::call_back(void* argument) noexcept {
@@ -96,7 +96,7 @@ void completion_watch::registry::answer(std::uint64_t number, bool by_callback) 
   if (happened) happened->set_value();
 }
 
-// Moves out the entries whose side streams are free, and keeps the streams.
+// Moves entries whose side streams are free to `erased`, and keeps the streams.
 void completion_watch::erase_called(registry& all,
                                     std::map<std::uint64_t, entry>& erased) noexcept {
   for (auto at = all.entries.begin(); at != all.entries.end();) {
@@ -145,7 +145,7 @@ task<> completion_watch::poll(std::shared_ptr<registry> all) {
   }
 }
 
-// Returns whether there are still entries; where there are none, nobody asks any more.
+// Returns whether entries remain; if not, polling ends.
 bool completion_watch::poll_once(registry& all) {
   std::map<std::uint64_t, entry> erased;
   std::vector<std::pair<std::uint64_t, event>> unanswered;
@@ -161,7 +161,7 @@ bool completion_watch::poll_once(registry& all) {
     try {
       if (!awaited.is_complete()) continue;
     } catch (const error&) {
-      has_failed = true;  // the driver calls nobody back any more
+      has_failed = true;  // the driver calls no callbacks any more
     }
     all.answer(number, has_failed);
   }

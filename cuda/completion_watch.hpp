@@ -22,19 +22,19 @@ namespace lade::cuda {
 // The events that coroutines of a runtime await.
 //
 // Each awaited event has a side stream, which waits for the event and then calls back. Why not:
-//   - on the event's own stream: the callback would delay the work behind it
+//   - on the event's own stream: the callback would delay the work after it
 //   - one side stream for several events: the first event would delay the others
 // The callback must not call CUDA, so it only sets a promise. A side stream is reused after its
 // callback.
 //
-// After a device failure, callbacks do not come. So while events are awaited, a coroutine polls
-// them every 10 to 100 ms, and sets the promises of those that have passed or failed.
+// After a device failure, callbacks are not called. So while events are awaited, a coroutine polls
+// them every 10 to 100 ms, and sets the promises of events that have passed or failed.
 //
 //   entry:  waiting --callback or polling sets the promise--> answered
-//           answered --callback has come, or the device has failed--> erased
+//           answered --callback was called, or the device has failed--> erased
 //
 // Only threads of the runtime erase entries, since that may destroy an event. A callback finds its
-// entry by number. It may come after the runtime has ended; then it finds none.
+// entry by number. If it is called after the runtime has ended, it finds none.
 class completion_watch {
  public:
   explicit completion_watch(runtime& runtime);
@@ -49,7 +49,7 @@ class completion_watch {
   // `happened` is set when the event has passed, or when polling it fails. Throws error.
   watched watch(const event& awaited);
 
-  // Call when nobody awaits the event any more.
+  // Call when the event is no longer awaited.
   void forget(std::uint64_t number);
 
  private:
@@ -60,7 +60,7 @@ class completion_watch {
     CUstream_st* side;
     promise<> happened;
     bool answered = false;
-    bool called = false;  // the callback has come: its side stream is free
+    bool called = false;  // the callback was called: its side stream is free
   };
 
   // Shared with callbacks, which may outlive the runtime.

@@ -1,8 +1,8 @@
-// The grid that converts images of 8 bits whose size does not change: crops and mirrors them,
-// scales their channels, and takes them apart into planes.
+// The kernel that converts 8-bit images without resizing: it crops, mirrors and scales, and
+// separates channels into planes.
 //
-// A thread makes a group of neighbouring pixels. A group is as many as make 16 bytes of elements,
-// if the rows of the target are whole groups at addresses that are multiples of 16; else one pixel.
+// A thread writes a group of neighbouring pixels: 16 bytes of elements per channel. If the rows of
+// the target are not whole groups at addresses that are multiples of 16, it writes one pixel.
 
 #pragma once
 
@@ -16,8 +16,7 @@
 
 namespace lade::cuda {
 
-// The part of an image that becomes a result: its first pixel, and the bytes from a row to the
-// next.
+// The part of an image that becomes a result: its first pixel, and the bytes between rows.
 struct convert_source {
   const unsigned char* data = nullptr;
   std::int64_t pitch = 0;
@@ -28,16 +27,16 @@ struct convert_source {
 // The result: [slots, height, width, channels], or [slots, channels, height, width].
 struct convert_target {
   void* data = nullptr;
-  std::int64_t width = 0;  // images whose rows are contiguous are one long row
+  std::int64_t width = 0;  // an image with contiguous rows is one long row
   std::int32_t height = 0;
-  std::uint8_t channels = 3;  // those of the source, or 3
+  std::uint8_t channels = 3;  // as the source, or 3
   element_code code = element_code::u8;
   bool planar = false;
   bool bgr = false;
   channel_scaling scaling;  // in the order of the target's channels
 };
 
-// What one launch is given: a kernel's parameters are at most 4 KiB.
+// The parameters of one launch. They are limited to 4 KiB.
 struct convert_batch {
   static constexpr int most_sources = 160;
 
@@ -45,7 +44,7 @@ struct convert_batch {
   std::int32_t count = 0;
   std::int32_t channels = 3;   // of all sources: 1 or 3
   std::int32_t lane_bits = 0;  // 2^lane_bits threads of a block share a row
-  bool grouped = false;        // a thread makes a group, not a pixel
+  bool grouped = false;        // a thread writes a group, not a pixel
   convert_source sources[most_sources];
 };
 static_assert(sizeof(convert_batch) <= 4096);
@@ -67,7 +66,7 @@ struct pixel_group {
   unsigned char at[Pixels * Channels];
 };
 
-// The words of a group at any address. Reads up to three bytes before it or behind.
+// Reads the words of a group at any address, and up to three bytes before and after it.
 template <int Words>
 LADE_GRID_CODE void load_words(const unsigned char* from, std::uint32_t* to) {
   const auto behind = behind_word(from);
@@ -124,7 +123,8 @@ LADE_GRID_CODE void exchange_red_and_blue(pixel_group<Pixels, Channels>& group) 
     for (int p = 0; p < Pixels; ++p) exchange(group.at[3 * p], group.at[3 * p + 2]);
 }
 
-// Element i of part `part` of a group: planes are parts, or interleaved elements follow each other.
+// Element i of a part of a group. In planar layout, a part is a plane; else parts are successive
+// interleaved elements.
 template <element_code Code, bool Planar, int Pixels, int Channels, int TargetChannels>
 LADE_GRID_CODE element_of<Code> group_element(const pixel_group<Pixels, Channels>& group,
                                               const channel_scaling& by, int part, int i) {
@@ -135,7 +135,7 @@ LADE_GRID_CODE element_of<Code> group_element(const pixel_group<Pixels, Channels
 }
 
 // Writes a group from pixel `first` of an image on: a part of each plane, or whole pixels. Grey is
-// written for each channel of the target.
+// written to each channel of the target.
 template <element_code Code, bool Planar, int Pixels, int Channels, int TargetChannels>
 LADE_GRID_CODE void store_group(const pixel_group<Pixels, Channels>& group,
                                 const convert_target& to, element_of<Code>* image,
@@ -151,13 +151,12 @@ LADE_GRID_CODE void store_group(const pixel_group<Pixels, Channels>& group,
   }
 }
 
-// A grid whose threads make groups of so many pixels, from sources and into targets of so many
-// channels.
+// The kernel for a number of pixels per thread, and of channels of sources and targets.
 template <element_code Code, int Pixels, int Channels, int TargetChannels>
 struct convert_kind {
   static constexpr int pixels = Pixels;
 
-  // What a thread does.
+  // The work of one thread.
   LADE_GRID_CODE static void run(const convert_batch& batch, const grid_block& block, int thread) {
     const auto& to = batch.target;
     const auto& from = batch.sources[block.z];

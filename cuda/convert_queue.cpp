@@ -24,7 +24,7 @@ void convert_queue::add(const convert_source& source) {
   if (batch_.count == convert_batch::most_sources) flush();
 }
 
-// The batch with images of one long row, if their rows join.
+// The batch, with images of one long row if all rows are contiguous.
 convert_batch convert_queue::joined() const noexcept {
   auto result = batch_;
   if (!rows_join_) return result;
@@ -37,7 +37,7 @@ static std::int64_t group_pixels_of(element_code code) {
   return code == element_code::u8 ? 16 : code == element_code::f32 ? 4 : 8;
 }
 
-// As many threads as a row has groups, rounded up to a power of two, but no more than a block has.
+// The number of groups in a row as a power of two, rounded up, at most the threads of a block.
 static int lane_bits_for(std::int64_t groups) {
   int bits = 0;
   while ((1 << bits) < convert_threads && (1 << bits) < groups) ++bits;

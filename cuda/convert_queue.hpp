@@ -1,4 +1,4 @@
-// Images that keep their size, collected and launched together.
+// Collects images that keep their size, to convert them in few launches.
 
 #pragma once
 
@@ -11,8 +11,8 @@ struct CUstream_st;
 
 namespace lade::cuda {
 
-// Collects the sources of a batch that have the same number of channels, and launches as many
-// together as a kernel's parameters hold. The last ones with `flush`.
+// Collects sources of a batch with equal numbers of channels. Launches when the parameters of a
+// kernel are full, and in `flush`.
 class convert_queue {
  public:
   convert_queue(const image_batch& to, int channels, const checked_item& item, CUstream_st* on);
@@ -28,7 +28,7 @@ class convert_queue {
   convert_batch batch_;
   checked_item item_;
   CUstream_st* stream_;
-  bool rows_join_ = true;  // each row begins where the one before ends
+  bool rows_join_ = true;  // rows are contiguous
 };
 
 }  // namespace lade::cuda

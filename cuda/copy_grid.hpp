@@ -1,4 +1,4 @@
-// The grid that copies bytes: a thread copies 16 of them if both addresses are multiples of 16,
+// The kernel that copies bytes. A thread copies 16 bytes if both addresses are multiples of 16,
 // else one.
 
 #pragma once
@@ -31,7 +31,7 @@ LADE_GRID_CODE int bytes_per_thread(const byte_copy& copy) {
              : 1;
 }
 
-// What a thread does.
+// The work of one thread.
 LADE_GRID_CODE void copy_group(const byte_copy& copy, const grid_block& block, int thread) {
   const int each = bytes_per_thread(copy);
   const auto first = (std::int64_t{block.x} * byte_copy::threads + thread) * each;

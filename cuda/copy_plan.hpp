@@ -1,4 +1,4 @@
-// How the tensors of a batch travel to a GPU.
+// Plans the copy of a batch to a GPU.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace lade::cuda {
 
-// The layout of a batch in one block of memory of a GPU, and of those tensors in a block of pinned
-// memory that must be staged: labels, and tensors that are pageable or not contiguous.
+// The layout of a batch in one block of GPU memory, and of the staged parts in a block of pinned
+// memory. Labels are staged, and tensors that are pageable or not contiguous.
 class copy_plan {
  public:
   static constexpr std::string_view labels = "labels";
@@ -32,16 +32,16 @@ class copy_plan {
   // Throws error(invalid_argument) for a tensor that the CPU cannot read.
   explicit copy_plan(const sample_batch& batch);
 
-  // The tensors in their order, then the labels if there are any.
+  // The tensors in their order, followed by the labels if there are any.
   const std::vector<part>& parts() const noexcept { return parts_; }
   std::size_t bytes() const noexcept { return bytes_; }  // of the block on the GPU
   std::size_t staging_bytes() const noexcept { return staging_bytes_; }
   std::size_t staged_bytes() const noexcept { return staged_bytes_; }  // of tensors
 
-  // Writes what is staged. `staging`: of staging_bytes().
+  // Copies the staged parts to `staging`, of staging_bytes().
   void stage(const sample_batch& batch, std::byte* staging) const;
 
-  // Where the copy of a part reads.
+  // The source address of a part's copy.
   const std::byte* source(const part& item, const buffer& staging) const;
 
   // The host memory that the copies read.

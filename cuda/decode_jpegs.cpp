@@ -74,7 +74,7 @@ static error none_left(const std::vector<std::exception_ptr>& failures) {
   }
 }
 
-// Throws what fails the batch.
+// Throws if failures of images fail the batch.
 static void require_images(const resized_jpegs& resized, lade::on_error on_error) {
   const auto& failures = resized.failures();
   auto has_failed = [](const std::exception_ptr& failure) { return failure != nullptr; };
@@ -84,7 +84,7 @@ static void require_images(const resized_jpegs& resized, lade::on_error on_error
   if (on_error == lade::on_error::fail && first != failures.end()) std::rethrow_exception(*first);
 }
 
-// Those that have been decoded.
+// The samples that have been decoded.
 static std::vector<sample> decoded_samples(std::vector<sample> all,
                                            const std::vector<std::exception_ptr>& failures) {
   std::vector<sample> decoded;
@@ -106,7 +106,7 @@ task<device_batch> decode_jpegs::decode(decode_jpegs self, std::vector<sample> s
   std::vector<device_block> blocks{resized.memory()};
   std::vector<named_tensor> tensors{named_tensor("data", resized.images())};
   auto labels = co_await copy_labels(decoded, self.decoder_.memory(), self.copying_labels_, blocks);
-  event ready(self.decoder_.on());  // passed: all is complete
+  event ready(self.decoder_.on());  // a new event has passed: all work is complete
   self.skips_->count(resized.failures());
   co_return device_batch(std::move(tensors), std::move(decoded), std::move(labels),
                          std::move(blocks), std::move(ready));

@@ -13,7 +13,7 @@
 
 namespace lade::cuda {
 
-// `placed`: an event behind the copies to tensors of fixed addresses.
+// `placed`: an event after the copies to tensors of fixed addresses.
 struct device_batch::contents {
   contents(sample_batch of_tensors, std::optional<lade::tensor> of_labels,
            std::vector<device_block> memory, event written, detail::placements to_fixed)
@@ -45,7 +45,7 @@ struct device_batch::contents {
     fixed.users.use_on(user);
   }
 
-  // The tensors are those of this batch and of this stream also if a copy fails.
+  // Claims the tensors for this batch and stream first, so that a failed copy leaves them claimed.
   event copy_to(detail::fixed_tensors& fixed, const stream& user) const {
     fixed.users.let_wait(user);
     fixed.users.clear();
@@ -73,7 +73,7 @@ struct device_batch::contents {
   std::optional<event> placed;  // guarded by the mutex of the fixed tensors
 };
 
-// What is wrong with a batch that a stage of the program makes.
+// Throws for a batch that a stage of the program makes.
 [[noreturn]] static void refuse_device_batch(const std::string& reason) {
   throw error(errc::invalid_argument, "make a batch of a GPU", reason);
 }

@@ -26,8 +26,8 @@ struct device_block::state {
     if (is_ordered) from->deallocate(memory, bytes, home);
   }
 
-  // Returns whether the home stream waits. If the driver refuses, this thread waits instead; if
-  // that fails too, work may still use the memory, so it is never freed.
+  // Makes the home stream wait for a user. If the driver refuses, this thread waits instead.
+  // Returns false if that fails too: then work may still use the memory, so it is never freed.
   bool make_home_wait(const stream_users::user& user) const noexcept {
     try {
       home.wait(user.last ? *user.last : user.on.record());

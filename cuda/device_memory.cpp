@@ -53,7 +53,7 @@ device_memory::device_memory(device on, const device_memory_options& options)
   auto pool = default_pool(on);
   std::uint64_t keep = 0;
   check(api().pool_get_attribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), doing);
-  if (keep != 0 && !options.keep_bytes) return;  // somebody has chosen it
+  if (keep != 0 && !options.keep_bytes) return;  // the program has set it
   keep = options.keep_bytes.value_or(std::numeric_limits<std::uint64_t>::max());
   check(api().pool_set_attribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), doing);
 }
@@ -72,7 +72,7 @@ void* device_memory::do_allocate(std::size_t bytes, const stream& order) {
   return memory;
 }
 
-// After a failure of the device there is nothing to be freed any more.
+// After a failure of the device, no memory can be freed.
 void device_memory::do_deallocate(void* memory, std::size_t bytes, const stream& order) noexcept {
   used_bytes_ -= bytes;
   try {

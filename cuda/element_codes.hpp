@@ -1,5 +1,5 @@
-// Numbers as the elements of tensors: f32, IEEE 754 binary16 (f16), bf16 and u8. Kernels know
-// them by types of their own, since the plain header of a kernel includes no tensor.
+// Conversions between floats and the element types of tensors: f32, IEEE 754 binary16 (f16), bf16
+// and u8. Kernels have their own codes for them, since their headers include no tensor.
 
 #pragma once
 
@@ -31,7 +31,7 @@ LADE_GRID_CODE float float_of_bits(std::uint32_t bits) {
   return value;
 }
 
-// To nearest even; what is too large becomes infinity; a NaN stays one.
+// Rounds to nearest even. Larger values become infinity; NaN stays NaN.
 LADE_GRID_CODE std::uint16_t f16_of(float value) {
 #if defined(__CUDA_ARCH__)
   return __half_as_ushort(__float2half_rn(value));
@@ -41,7 +41,7 @@ LADE_GRID_CODE std::uint16_t f16_of(float value) {
   if (magnitude > 0x7f800000) return 0x7fff;
   const float size = float_of_bits(magnitude);
   if (size >= 65520) return sign | 0x7c00;
-  // The distance between neighbours is 2^-24 below 2^-14, and 2^-10 of the power of two above.
+  // The spacing is 2^-24 below 2^-14, and above that 2^-10 of the power of two.
   const int exponent = size < 0x1p-14F ? -14 : static_cast<int>(magnitude >> 23) - 127;
   const auto steps = static_cast<unsigned>(std::nearbyint(std::ldexp(size, 10 - exponent)));
   return static_cast<std::uint16_t>(sign | (steps + (static_cast<unsigned>(exponent + 14) << 10)));
@@ -75,13 +75,13 @@ LADE_GRID_CODE float float_of_bf16(std::uint16_t upper) {
   return float_of_bits(std::uint32_t{upper} << 16);
 }
 
-// To nearest even, bounded to 0..255; a NaN becomes 0.
+// Rounds to nearest even, clamped to 0..255. NaN becomes 0.
 LADE_GRID_CODE unsigned char byte_of(float value) {
   if (!(value > 0)) return 0;
   return value >= 255 ? 255 : static_cast<unsigned char>(rintf(value));
 }
 
-// The type that holds an element, and how floats become one and come back.
+// The type of an element, and its conversions from and to float.
 template <element_code Code>
 struct element;
 
@@ -122,7 +122,7 @@ struct channel_scaling {
   float bias[3] = {0, 0, 0};
 };
 
-// An 8-bit channel as an element: u8 stays what it is, others are scaled.
+// Converts an 8-bit channel to an element. u8 is unchanged, other types are scaled.
 template <element_code Code>
 LADE_GRID_CODE element_of<Code> scaled(unsigned byte, const channel_scaling& by, int channel) {
   if constexpr (Code == element_code::u8)

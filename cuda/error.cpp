@@ -36,7 +36,7 @@ const std::error_category& category() noexcept {
   return instance;
 }
 
-// The runtime keeps the last failure for whoever asks for it next, who may look for another.
+// Clears the runtime's last error, which other code could mistake for its own.
 static void forget_failure() noexcept { (void)api().get_last_error(); }
 
 void check(cudaError_t result, std::string_view doing) {

@@ -49,7 +49,7 @@ std::chrono::duration<float, std::milli> event::since(const event& earlier) cons
   return std::chrono::duration<float, std::milli>(milliseconds);
 }
 
-// Asks again whenever it is told, and throws what has gone wrong.
+// Checks the event again after each notification. Throws the failure of the device.
 static task<> wait_until_complete(event awaited, bool interruptible) {
   auto& current = co_await this_context_reference();
   if (!current.runtime) throw error(errc::no_runtime, "wait for an event of a GPU");

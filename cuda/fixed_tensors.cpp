@@ -11,8 +11,8 @@ bool overlap(const tensor& a, const tensor& b) {
   return a.bytes() < b.bytes() + b.spec().bytes() && b.bytes() < a.bytes() + a.spec().bytes();
 }
 
-// A run's claim. All claims are a list without memory of its own, for batches may outlive what is
-// destroyed at the end of the process.
+// The claim of a run. Claims form an intrusive list, which needs no destructor: batches may outlive
+// static objects.
 struct fixed_claim {
   fixed_claim(std::shared_ptr<fixed_tensors> owner, const std::string& by,
               std::span<const named_tensor> all)
@@ -42,7 +42,7 @@ struct fixed_claim {
   const std::shared_ptr<fixed_tensors> content;
   const std::string stage;
   const std::vector<named_tensor> tensors;
-  fixed_claim* before = nullptr;  // guarded by the mutex, as is the newest claim
+  fixed_claim* before = nullptr;  // guarded by claims_mutex, like `newest`
 
   static inline constinit std::mutex claims_mutex;
   static inline constinit fixed_claim* newest = nullptr;

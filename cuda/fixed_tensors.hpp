@@ -1,4 +1,4 @@
-// Tensors of fixed addresses, to which a to_device stage copies its batches.
+// The tensors at fixed addresses into which a to_device stage copies its batches.
 
 #pragma once
 
@@ -13,18 +13,20 @@
 
 namespace lade::cuda::detail {
 
-// What is in them. Shared by the batches of all runs of a stage.
+// The contents of the tensors. Shared by the batches of all runs of a stage.
+//
+//   empty --copy_to--> placed by a batch --copy_to of a later batch--> placed by that batch
+//         <--destruction of the batch: records the last points of its users--
 struct fixed_tensors {
-  std::mutex mutex;              // guards all that follows
-  const void* placed = nullptr;  // the batch that was copied to them last; null if it is destroyed
-  stream_users users;            // of that batch: the next one is copied behind their work
+  std::mutex mutex;              // guards the members below
+  const void* placed = nullptr;  // the last batch copied into them; null once it is destroyed
+  stream_users users;            // of that batch: the next copy waits for their work
 };
 
 bool overlap(const tensor& a, const tensor& b);
 
-// What is in the tensors of a stage, and a claim on their memory: as long as what is returned or a
-// copy of it lives, other stages cannot have it. Throws error(invalid_argument) that names tensors
-// and stages, if another one has it. Any thread.
+// Claims the memory of a stage's tensors until the result and its copies are destroyed. Throws
+// error(invalid_argument), naming tensors and stages, if another stage has claimed it. Thread-safe.
 std::shared_ptr<fixed_tensors> claim_fixed_tensors(std::shared_ptr<fixed_tensors> content,
                                                    const std::string& stage,
                                                    std::span<const named_tensor> tensors);

@@ -1,4 +1,4 @@
-// What stages do on a GPU, in the trace of a run.
+// Records the work of stages on GPUs in the trace of a run.
 
 #pragma once
 
@@ -13,21 +13,21 @@
 
 namespace lade::cuda {
 
-// How many pieces of work of each stage GPUs have; a service of the runtime.
+// The number of pieces of work in flight on GPUs, per stage. A service of the runtime.
 class gpu_levels {
  public:
   explicit gpu_levels(runtime&) {}
 
-  // A trace that has no memory for an event lacks it. Any thread.
+  // Records the changed number. Without memory for it, the trace lacks the event. Thread-safe.
   void change(trace& in, const std::string& stage, int by) noexcept;
 
  private:
   std::mutex mutex_;
-  std::map<std::pair<trace*, std::string>, std::uint64_t> counts_;  // guarded; none is 0
+  std::map<std::pair<trace*, std::string>, std::uint64_t> counts_;  // guarded by mutex_; none is 0
 };
 
-// A piece of work of the calling coroutine's stage, which a GPU has as long as this lives: a level
-// of the run's trace, if it has one. The run must outlive it.
+// A piece of work of the calling coroutine's stage, in flight on a GPU during the object's
+// lifetime. It is recorded as a level of the run's trace, if there is one. The run must outlive it.
 class gpu_work {
  public:
   explicit gpu_work(const context& current);

@@ -1,5 +1,5 @@
-// What the code of kernels is written with, so that nvcc compiles it for a device and any C++
-// compiler for tests, which run the same code block by block and thread by thread on the CPU.
+// Basics for the code of kernels. nvcc compiles it for devices, and any C++ compiler for tests,
+// which run the same code on the CPU, block by block and thread by thread.
 
 #pragma once
 
@@ -46,7 +46,8 @@ LADE_GRID_CODE T bounded(T value, T low, T high) {
   return value < low ? low : high < value ? high : value;
 }
 
-// a * b in double precision, never contracted with an addition: tables are the same on a device.
+// a * b in double precision, never fused with an addition. So devices and the CPU compute the same
+// tables.
 LADE_GRID_CODE double product(double a, double b) {
 #if defined(__CUDA_ARCH__)
   return __dmul_rn(a, b);
@@ -59,7 +60,7 @@ LADE_GRID_CODE std::uintptr_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// A value at an address that is aligned for it, whatever type the memory has.
+// Loads a value from an address aligned for it, whatever type the memory has.
 template <class T>
 LADE_GRID_CODE T load_aligned(const void* from) {
 #if defined(__CUDA_ARCH__)
@@ -76,7 +77,7 @@ template <class T>
 LADE_GRID_CODE void store_aligned(void* to, const T& value) {
 #if defined(__CUDA_ARCH__)
   if constexpr (sizeof(T) == sizeof(uint4)) {
-    uint4 whole;  // one instruction; of a structure the compiler may make several
+    uint4 whole;  // one instruction; the compiler may split a structure
     memcpy(&whole, &value, sizeof whole);
     __stwb(static_cast<uint4*>(to), whole);
   } else {
@@ -88,7 +89,7 @@ LADE_GRID_CODE void store_aligned(void* to, const T& value) {
 #endif
 }
 
-// Four of the eight bytes of two neighbouring words, from byte `first` on: 1 to 3.
+// Four of the eight bytes of two successive words, from byte `first` on, which is 1 to 3.
 LADE_GRID_CODE std::uint32_t word_across(std::uint32_t lower, std::uint32_t upper, unsigned first) {
 #if defined(__CUDA_ARCH__)
   return __funnelshift_r(lower, upper, 8 * first);
@@ -97,13 +98,13 @@ LADE_GRID_CODE std::uint32_t word_across(std::uint32_t lower, std::uint32_t uppe
 #endif
 }
 
-// How far an address is behind a multiple of four.
+// The distance of an address from the multiple of four before it.
 LADE_GRID_CODE unsigned behind_word(const void* pointer) {
   return static_cast<unsigned>(address_of(pointer) & 3);
 }
 
-// Four bytes at any address, the first one lowest. Reads the aligned words that they are in: up to
-// three bytes before them or behind.
+// Loads four bytes from any address, the first one lowest. Reads whole aligned words: up to three
+// bytes before and after them.
 LADE_GRID_CODE std::uint32_t load_word(const unsigned char* from) {
   const auto behind = behind_word(from);
   const auto lower = load_aligned<std::uint32_t>(from - behind);
@@ -111,7 +112,7 @@ LADE_GRID_CODE std::uint32_t load_word(const unsigned char* from) {
   return word_across(lower, load_aligned<std::uint32_t>(from - behind + 4), behind);
 }
 
-// The first `count` of the four bytes, and 0 for the others. Reads nothing else.
+// Loads the first `count` of four bytes; the others are 0. Reads nothing else.
 LADE_GRID_CODE std::uint32_t load_bytes(const unsigned char* from, std::int64_t count) {
   std::uint32_t word = 0;
   for (int i = 0; i < 4; ++i)
@@ -119,7 +120,7 @@ LADE_GRID_CODE std::uint32_t load_bytes(const unsigned char* from, std::int64_t 
   return word;
 }
 
-// Byte i of a word, and the 16 bits at half i.
+// Byte i of a word; its 16-bit half i.
 LADE_GRID_CODE unsigned byte_in(std::uint32_t word, int i) { return (word >> (8 * i)) & 0xff; }
 LADE_GRID_CODE unsigned half_in(std::uint32_t word, int i) { return (word >> (16 * i)) & 0xffff; }
 

@@ -16,7 +16,7 @@ static tensor_spec spec_of(const image_batch& batch, std::size_t images) {
   return {batch.type, {count, batch.height, batch.width, batch.channels}};
 }
 
-// Its memory is not known yet.
+// Checks with an arbitrary address: the memory is not allocated yet.
 const image_batch& checked_kind(const image_batch& to) {
   alignas(16) std::byte anywhere[16];
   auto kind = to;
@@ -66,7 +66,7 @@ void jpeg_batch_writer::write(std::span<jpeg_item> items, device_resource& memor
     written_ = sources_.size();
 }
 
-// If one image of several is refused, nothing is enqueued.
+// Enqueues images, or returns the error if one of them is refused; then none is enqueued.
 std::optional<error> jpeg_batch_writer::refusal_of(std::span<const image_source> images,
                                                    const stream& on) const {
   auto next = to_;

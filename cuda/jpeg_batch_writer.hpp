@@ -1,4 +1,4 @@
-// Decoded images become a batch of images of one size.
+// Writes decoded images as a batch of images of one size.
 
 #pragma once
 
@@ -18,21 +18,20 @@
 
 namespace lade::cuda {
 
-// The kind, if a batch of it can be. Throws error.
+// Returns `to` if its kind of batch is valid, whatever its memory. Throws error.
 const image_batch& checked_kind(const image_batch& to);
 
-// Of one batch. It must live until the stream has passed what write() enqueues.
+// The writer of one batch. It must live until the stream has passed the work of write().
 class jpeg_batch_writer {
  public:
-  // Throws error for a kind that cannot be.
+  // Throws error for an invalid kind of batch.
   jpeg_batch_writer(const image_batch& to, jpeg_decoder::view_of views);
 
-  // Enqueues the kernels that write the views of all images that have not failed, one behind the
-  // other. An image that they refuse, or that has no view, fails. Throws error if the batch has
-  // failed.
+  // Enqueues the kernels that write the views of all images that have not failed, contiguously. An
+  // image that the kernels refuse, or without a view, fails. Throws error if the batch has failed.
   void write(std::span<jpeg_item> items, device_resource& memory, const stream& on);
 
-  // What has been written, and the failures of the items.
+  // Returns the written images and the failures of the items.
   resized_jpegs take(std::span<jpeg_item> items);
 
  private:
@@ -45,7 +44,7 @@ class jpeg_batch_writer {
   jpeg_decoder::view_of views_;
   std::size_t image_bytes_;
   std::vector<image_source> sources_;
-  std::vector<std::size_t> indices_;  // of the items of the sources
+  std::vector<std::size_t> indices_;  // the sources' items
   std::optional<device_block> memory_;
   std::size_t written_ = 0;  // images
 };

@@ -85,9 +85,9 @@ jpeg_decoder::state::state(device on, cpu_decoder cpu, const jpeg_decoder_option
   idle.reserve(requested.batches);
 }
 
-// A session, for a batch that has a permit. It is used again only if the stream has passed all of
-// the batch; otherwise its destructor waits for that, since memory of the batch is freed next. Nor
-// is it used again while nvJPEG keeps too much memory.
+// The session of a batch that has a permit. The destructor reuses the session if the stream has
+// passed the batch. Otherwise it waits for the stream and destroys the session, since memory of the
+// batch is freed next. It also destroys the session while nvJPEG keeps too much memory.
 class jpeg_decoder::state::lease {
  public:
   explicit lease(state& from) : from_(from) {
@@ -135,7 +135,7 @@ static jpeg_route route_around(jpeg_obstacle obstacle) noexcept {
   return jpeg_route::unsupported;
 }
 
-// A part of an image with an obstacle is checked when it has been decoded.
+// If the image has an obstacle, its part is checked after decoding.
 jpeg_item jpeg_decoder::state::plan_one(const jpeg_source& file, std::size_t index,
                                         jpeg_session& session, tensor_spec& spec) const {
   jpeg_item item;
@@ -169,7 +169,7 @@ std::vector<jpeg_item> jpeg_decoder::state::plan(const std::vector<jpeg_source>&
   return items;
 }
 
-// One allocation for all images that the GPU decodes.
+// Makes one allocation for all images that the GPU decodes.
 void jpeg_decoder::state::allocate(std::vector<jpeg_item>& items,
                                    const std::vector<tensor_spec>& specs, const stream& on) const {
   constexpr std::size_t alignment = 256;
@@ -212,7 +212,7 @@ task<> jpeg_decoder::state::decode_fallback(state& self, jpeg_item& item, std::s
   self.decode_on_cpu(item, index);
 }
 
-// Whatever happens, it ends when all children have ended.
+// Ends when all children have ended, also after an exception.
 task<> jpeg_decoder::state::decode_fallbacks(state& self, std::vector<jpeg_item>& items) {
   auto current = co_await this_context();
   scope children(current);
@@ -230,8 +230,8 @@ task<> jpeg_decoder::state::decode_fallbacks(state& self, std::vector<jpeg_item>
   co_await children.join();
 }
 
-// From pageable memory: CUDA copies it to its own pinned memory before the call returns, or the
-// batch keeps it until the stream has passed the copy.
+// Copies from pageable memory. Either CUDA copies it to its pinned memory before the call returns,
+// or the batch keeps it until the stream has passed the copy.
 void jpeg_decoder::state::copy_fallbacks(std::vector<jpeg_item>& items, const stream& on) const {
   current_device current(on.on());
   for (auto& item : items) {
@@ -264,8 +264,8 @@ static std::vector<decoded_jpeg> results_of(std::vector<jpeg_item>& items) {
   return results;
 }
 
-// The GPU reads and writes memory of `items`, `files` and `then` until the lease ends: the lease
-// waits for the GPU where an exception keeps this coroutine from awaiting it.
+// The GPU uses memory of `items`, `files` and `then` until the lease ends. If an exception prevents
+// the coroutine from awaiting the GPU, the lease waits for it.
 task<> jpeg_decoder::state::run(state& self, const std::vector<jpeg_source>& files,
                                 std::vector<jpeg_item>& items, jpeg_batch_writer* then) {
   const auto& current = co_await this_context_reference();

@@ -20,7 +20,7 @@ static unsigned big_16(std::string_view bytes, std::size_t at) noexcept {
   return byte_at(bytes, at) << 8 | byte_at(bytes, at + 1);
 }
 
-// The segments before the first scan, and what they say.
+// Parses the segments before the first scan.
 class jpeg_header_scan {
  public:
   explicit jpeg_header_scan(std::string_view file) noexcept : file_(file) {}
@@ -34,7 +34,7 @@ class jpeg_header_scan {
   }
 
  private:
-  // Returns whether a scan begins where it must.
+  // Returns whether a scan follows the segments.
   bool read_segments() noexcept {
     for (std::size_t at = 2; at + 4 <= file_.size();) {
       if (byte_at(file_, at) != 0xff) return false;
@@ -57,8 +57,9 @@ class jpeg_header_scan {
     return false;
   }
 
-  // ISO/IEC 10918-1, table B.1: TEM, RST0 to RST7, SOI and EOI; 0 is no marker. None of them
-  // belongs in front of a scan, where other decoders may read on differently.
+  // Markers without a length: TEM, RST0 to RST7, SOI and EOI (ISO/IEC 10918-1, table B.1), and 0,
+  // which is no marker. They are invalid before a scan, where decoders may disagree on how to
+  // continue.
   static bool is_without_length(unsigned marker) noexcept {
     return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd9);
   }
@@ -72,7 +73,7 @@ class jpeg_header_scan {
       read_frame(marker, body);
   }
 
-  // A second frame makes the file one of a hierarchical kind.
+  // A second frame header means that the file is hierarchical.
   void read_frame(unsigned marker, std::string_view body) noexcept {
     const bool is_known_coding = marker >= 0xc0 && marker <= 0xc2;
     is_progressive_ = marker == 0xc2;
@@ -87,7 +88,7 @@ class jpeg_header_scan {
     frame_ = frame;
   }
 
-  // Each component has an identifier, its sampling factors in one byte, and its table.
+  // A component has an identifier, its sampling factors in one byte, and its table.
   static bool has_known_sampling(std::string_view body) noexcept {
     const unsigned components = byte_at(body, 5);
     if (body.size() < 6 + 3 * std::size_t{components}) return false;
@@ -97,7 +98,7 @@ class jpeg_header_scan {
     return std::ranges::find(known, byte_at(body, 7)) != known.end();
   }
 
-  // How many blocks of 8 x 8 samples an image of known sampling has.
+  // The number of 8 x 8 blocks of an image of known sampling.
   static std::int64_t blocks_of(const jpeg_header& frame, std::string_view body) noexcept {
     const auto blocks = [&](int columns, int rows) {
       return (std::int64_t{frame.width} + 8 * columns - 1) / (8 * columns) *
@@ -112,7 +113,7 @@ class jpeg_header_scan {
     return byte_at(body, 6) == 'R' && byte_at(body, 9) == 'G' && byte_at(body, 12) == 'B';
   }
 
-  // As libjpeg decides it.
+  // As in libjpeg (jdapimin.c, default_decompress_parms).
   bool is_rgb() const noexcept {
     if (is_jfif_ || components_ != 3) return false;
     return adobe_transform_ ? *adobe_transform_ == 0 : names_rgb_;
@@ -125,9 +126,9 @@ class jpeg_header_scan {
     return is_rotated() ? jpeg_obstacle::rotation : jpeg_obstacle::none;
   }
 
-  // Whether the bytes up to the end of the image can hold its blocks, of which each takes a bit for
-  // its first coefficient and, in sequential images, a bit for the others (ISO/IEC 10918-1, F.1.2
-  // and G.1.2). So a short file does not get memory for many pixels.
+  // Whether the bytes up to the end of the image can contain its blocks. A block takes at least one
+  // bit for its first coefficient and, in sequential images, one for the others (ISO/IEC 10918-1,
+  // F.1.2 and G.1.2). So no memory is allocated for a short file with many pixels.
   bool has_room_for_blocks() const noexcept {
     const auto end = entropy_coded_.rfind("\xff\xd9");
     if (end == entropy_coded_.npos) return false;

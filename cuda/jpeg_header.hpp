@@ -1,4 +1,4 @@
-// What the header of a JPEG file says, before a decoder has been chosen for it.
+// Reads the header of a JPEG file, to choose its decoder.
 
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace lade::cuda {
 
-// Why an image is not decoded by the GPU.
+// The reason why the GPU does not decode an image.
 enum class jpeg_obstacle : std::uint8_t {
   none,
-  kind,      // no JPEG, or one of a kind that nvJPEG does not decode
-  rotation,  // its orientation is not that of its pixels
+  kind,      // not a JPEG, or a kind that nvJPEG does not decode
+  rotation,  // it must be rotated or mirrored
   damage,
 };
 
@@ -22,15 +22,17 @@ struct jpeg_header {
   jpeg_obstacle obstacle = jpeg_obstacle::none;  // if not none, the size may be missing
 };
 
-// Reads the markers up to the first scan, and looks for the end of the image.
+// Reads the markers up to the first scan, and searches for the end of the image. Does not detect
+// damage between the markers.
 //
-// No obstacle have: Huffman-coded baseline, extended and progressive DCT images of 8 bits; grey, or
-// Y, Cb and Cr of which the chroma has one sample for 1, 2 or 4 columns and 1 or 2 rows; whose
-// orientation is 1 or absent, as the module `media` reads it; of at most 100 scans; that end with
-// their marker, behind as many bytes as their pixels take at least. So images of RGB, CMYK, 12
-// bits, arithmetic coding and lossless coding have one.
+// An image has no obstacle if all of these hold:
+// - Huffman-coded baseline, extended or progressive DCT with 8 bits
+// - grey, or Y, Cb and Cr with one chroma sample per 1, 2 or 4 columns and 1 or 2 rows
+// - its orientation is 1 or absent, as the module `media` reads it
+// - it has at most 100 scans
+// - it ends with its marker, after at least as many bytes as its pixels need
 //
-// Does not see damage between the markers.
+// So RGB, CMYK, 12 bits, arithmetic coding and lossless coding are obstacles.
 jpeg_header read_jpeg_header(std::span<const std::byte> file) noexcept;
 
 }  // namespace lade::cuda

@@ -1,4 +1,4 @@
-// Sizes of decoded images, and images that the CPU has decoded.
+// Sizes of decoded images, and images decoded by the CPU.
 
 #pragma once
 
@@ -13,24 +13,25 @@
 
 namespace lade::cuda {
 
-// The part in whole numbers: of an image of that size. Throws error(invalid_argument) if it is not
-// inside.
+// Returns the part, or for an empty one the whole image of this size. Throws
+// error(invalid_argument) if it is not inside of the image.
 jpeg_region part_within(const jpeg_region& part, std::int64_t width, std::int64_t height);
 
 // u8 [height, width, 3], or [3, height, width].
 tensor_spec spec_of(std::int64_t width, std::int64_t height, bool planar);
 
-// The part of an image u8 [height, width, 3] in host memory, contiguous. Throws
-// error(invalid_argument) for any other tensor.
+// Returns the part of an image u8 [height, width, 3] in host memory, contiguous. It is a copy
+// unless it is the whole image in the same layout. Throws error(invalid_argument) for any other
+// tensor.
 tensor arranged(const tensor& image, const jpeg_region& part, bool planar);
 
-// What errors call a file: its name, or "image 3 of a batch".
+// The name of a file in errors: its own, or "image 3 of a batch".
 std::string jpeg_name(const jpeg_source& file, std::size_t index);
 
-// Whether it fails the batch, not an image: no memory, or a device that is lost.
+// Whether a failure affects the batch, not only an image: memory exhausted, or the device lost.
 bool is_of_batch(const std::exception& failure) noexcept;
 
-// "decode <name>: ...", with the code of the failure, or errc::failed if it has none.
+// An error "decode <name>: ..." with the failure's code, or errc::failed if it has none.
 std::exception_ptr named_failure(const std::exception& failure, std::string_view name);
 
 }  // namespace lade::cuda

@@ -17,8 +17,8 @@ static const unsigned char* file_data(const jpeg_item& item) noexcept {
   return reinterpret_cast<const unsigned char*>(item.source->file().data());
 }
 
-// Allocators of nvJPEG. It calls them with the stream that will use the memory, or has. Without
-// one, the memory has to be ready for all streams, or may be used by any.
+// Allocators for nvJPEG. `stream`: the stream that will use the memory, or has used it. If null,
+// the memory must be ready for all streams, or any stream may have used it.
 static int allocate_on_device(void* context, void** memory, std::size_t bytes,
                               CUstream_st* stream) noexcept {
   try {
@@ -147,7 +147,7 @@ nvjpegDecodeParams* jpeg_session::params(route_state& with, std::size_t index,
   return found;
 }
 
-// Memory is allocated by lade's reading of the header, and written by nvJPEG's.
+// lade's size determines the allocation, nvJPEG's size the writes. They must agree.
 bool jpeg_session::route_state::has_size_of(const jpeg_item& item) const {
   unsigned width = 0;
   unsigned height = 0;
@@ -210,7 +210,7 @@ nvjpeg_status jpeg_session::enqueue(route_state& with, std::span<jpeg_item* cons
   const auto status =
       nvjpeg().decode_batched_ex(with.handle, with.state.get(), data.data(), bytes.data(),
                                  to.data(), parameters.data(), stream_.handle());
-  if (status != nvjpeg_status::success) with.images = 0;  // the state has to be reset
+  if (status != nvjpeg_status::success) with.images = 0;  // the state must be initialized again
   return status;
 }
 
@@ -218,20 +218,21 @@ static bool is_fault_of_nvjpeg(nvjpeg_status status) noexcept {
   return status == nvjpeg_status::execution_failed || status == nvjpeg_status::internal_error;
 }
 
-// Damage that nvJPEG does not notice while it reads may make it fail itself.
+// Damage that nvJPEG does not detect may cause a failure of nvJPEG itself.
 static bool may_be_of_an_image(nvjpeg_status status) noexcept {
   return status == nvjpeg_status::bad_jpeg || status == nvjpeg_status::jpeg_not_supported ||
          status == nvjpeg_status::incomplete_bitstream || is_fault_of_nvjpeg(status);
 }
 
-// Throws if the device is lost.
+// Resets nvJPEG after a failed image. Throws if the device is lost.
 void jpeg_session::recover(route_state& with, nvjpeg_status status) {
   (void)api().get_last_error();
   check(api().stream_synchronize(stream_.handle()), decoding_jpegs);
   if (is_fault_of_nvjpeg(status)) with.state = create_jpeg_state(with.handle);
 }
 
-// nvJPEG does not tell which image of a batch it is that it cannot decode.
+// nvJPEG does not report which image of a batch it cannot decode. So after a failure, each is
+// decoded alone.
 void jpeg_session::decode(std::span<jpeg_item> items, jpeg_route route) {
   std::vector<jpeg_item*> all;
   for (auto& item : items)
@@ -246,7 +247,7 @@ void jpeg_session::decode(std::span<jpeg_item> items, jpeg_route route) {
   for (auto* item : all) decode_alone(with, *item);
 }
 
-// The state's memory is free again when the stream has passed what was enqueued with it.
+// The state's memory is free when the stream has passed the work enqueued with it.
 void jpeg_session::decode_alone(route_state& with, jpeg_item& item) {
   check(api().stream_synchronize(stream_.handle()), decoding_jpegs);
   auto* single = &item;

@@ -1,4 +1,4 @@
-// The objects of nvJPEG that a batch of images needs.
+// Owns the objects of nvJPEG that decode a batch of images.
 
 #pragma once
 
@@ -25,20 +25,21 @@
 
 namespace lade::cuda {
 
-// Who decodes an image.
+// The decoder of an image: the JPEG engines, the GPU's other units, or the CPU for the given
+// reason.
 enum class jpeg_route : std::uint8_t { hardware, gpu, unsupported, rotated, damaged };
 
 constexpr bool is_on_gpu(jpeg_route route) noexcept { return route <= jpeg_route::gpu; }
 
-// An image on its way.
+// An image in flight.
 struct jpeg_item {
   const jpeg_source* source = nullptr;
-  int width = 0;  // of the whole image, by its header
+  int width = 0;  // of the whole image, from its header
   int height = 0;
   jpeg_route route = jpeg_route::unsupported;
   tensor image;                        // in device memory
-  std::optional<device_block> memory;  // of the image
-  tensor decoded;                      // by the CPU: it must live until it has been copied
+  std::optional<device_block> memory;  // of `image`
+  tensor decoded;                      // by the CPU; must live until it is copied
   std::exception_ptr failure;
 };
 
@@ -60,10 +61,10 @@ struct nvjpeg_deleter {
 template <class Object>
 using nvjpeg_pointer = std::unique_ptr<Object, nvjpeg_deleter>;
 
-// Pinned memory that nvJPEG has. Thread: any.
+// Allocates nvJPEG's pinned memory, and counts it. Thread-safe.
 class jpeg_staging {
  public:
-  // Return what CUDA does.
+  // Return CUDA's results.
   int allocate(void** memory, std::size_t bytes) noexcept;
   int deallocate(void* memory) noexcept;
 
@@ -71,12 +72,12 @@ class jpeg_staging {
 
  private:
   std::mutex mutex_;
-  std::map<void*, std::size_t> live_;  // sizes; guarded by the mutex
+  std::map<void*, std::size_t> live_;  // sizes; guarded by mutex_
   std::atomic<std::size_t> bytes_ = 0;
 };
 
 // nvJPEG's handles on a device: one for the JPEG engines, if there are any, and one for the other
-// units. Any thread may use them. nvJPEG gets memory of the GPU from CUDA's stream-ordered pool.
+// units. Thread-safe. nvJPEG's GPU memory comes from CUDA's stream-ordered pool.
 class jpeg_engines {
  public:
   jpeg_engines(device on, bool hardware);
@@ -88,45 +89,45 @@ class jpeg_engines {
     return handles_[static_cast<std::size_t>(route)].get();
   }
 
-  // Pinned memory that the states of all sessions have.
+  // The pinned memory of the states of all sessions.
   std::size_t pinned_bytes() const noexcept { return staging_.bytes(); }
 
  private:
-  device on_;  // the allocators refer to both, and nvJPEG to the allocators
+  device on_;  // the allocators refer to this and to staging_, and nvJPEG refers to the allocators
   jpeg_staging staging_;
   nvjpeg_allocator on_device_;
   nvjpeg_allocator pinned_;
   std::array<nvjpeg_pointer<nvjpegHandle>, 2> handles_;
 };
 
-// Decodes one batch at a time: nvJPEG's states keep memory that the GPU uses until it has passed
-// the batch. Not safe for several threads.
+// Decodes one batch at a time: nvJPEG's states have memory that the GPU uses until it has passed
+// the batch. Not thread-safe.
 class jpeg_session {
  public:
   jpeg_session(const jpeg_engines& engines, bool planar);
   jpeg_session(const jpeg_session&) = delete;
 
   const stream& on() const noexcept { return stream_; }
-  const event& passed() const noexcept { return passed_; }  // to be recorded behind a batch
+  const event& passed() const noexcept { return passed_; }  // to record after a batch
 
-  // Chooses who decodes an image whose header has no obstacle.
+  // Chooses the decoder of an image whose header has no obstacle.
   jpeg_route route(const jpeg_item& item);
 
-  // Enqueues the decoding of all items that have this route. They have memory. Images that turn
-  // out to be damaged, or not to be supported, get another route; so do those in which nvJPEG
-  // fails itself while the device goes on. Throws error if the batch has failed.
+  // Enqueues the decoding of all items with this route, which must have memory. Images that turn
+  // out to be damaged or unsupported get another route. So do images for which nvJPEG itself fails,
+  // if the device still works. Throws error if the batch has failed.
   void decode(std::span<jpeg_item> items, jpeg_route route);
 
  private:
-  // What belongs to a handle.
+  // A handle's objects.
   struct route_state {
-    nvjpegHandle* handle = nullptr;  // null: nothing is decoded on this route
+    nvjpegHandle* handle = nullptr;  // null: this route is not available
     nvjpeg_pointer<nvjpegJpegState> state;
-    std::size_t images = 0;  // that the state is initialized for
+    std::size_t images = 0;  // the batch size of the state
     nvjpeg_pointer<nvjpegJpegStream> header;
 
     bool has_size_of(const jpeg_item& item) const;
-    std::vector<nvjpeg_pointer<nvjpegDecodeParams>> params;  // for image i of a batch
+    std::vector<nvjpeg_pointer<nvjpegDecodeParams>> params;  // by index of an image in a batch
   };
 
   route_state create(nvjpegHandle* handle);
@@ -141,7 +142,7 @@ class jpeg_session {
 
   device device_;
   bool planar_;
-  stream stream_;  // outlives the states, whose memory is freed on it
+  stream stream_;  // must outlive the states, whose memory is freed on it
   event passed_;
   std::array<route_state, 2> routes_;
 };

@@ -11,8 +11,8 @@
 
 namespace lade::cuda {
 
-// An axis may shrink by so much. The weights of a tile's outputs, and a row of its source samples,
-// then fit into 48 KiB of shared memory, which every device has.
+// The largest reduction of an axis. With it, the weights of a tile's outputs and a row of its
+// source samples fit into 48 KiB of shared memory, which every device has.
 static constexpr double most_shrinking = 100;
 
 static constexpr int most_axis_pixels = 1 << 15;

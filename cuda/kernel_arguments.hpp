@@ -1,4 +1,4 @@
-// What the functions that launch kernels check, and how they describe a batch to a kernel.
+// Checks the arguments of functions that launch kernels, and describes a batch to a kernel.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lade::cuda {
 
-// The operation, as errors name it, and the item of its arguments that is looked at.
+// The operation and the checked item of its arguments, for errors.
 struct checked_item {
   std::string_view doing;   // "write images"
   std::string_view kind{};  // "image"
@@ -35,46 +35,45 @@ element_code code_of(element_type type, const checked_item& item, std::string_vi
 void check_memory(const void* data, std::size_t alignment, const checked_item& item,
                   std::string_view name);
 
-// Throws unless it is contiguous, in memory that a device reaches.
+// Throws unless the tensor is contiguous, in memory that a device can access.
 void check_tensor(const tensor& images, const checked_item& item);
 
-// The index of the device whose memory it is; -1 for managed and pinned memory, which is that of no
-// device.
+// The index of the device that has the memory; -1 for managed and pinned memory.
 int gpu_of(const tensor& images) noexcept;
 
 // Throws unless both are 1 to 32768.
 void check_size(int width, int height, const checked_item& item);
 
-// Throws unless rows of so many bytes fit into the pitch.
+// Throws unless a row of `row_bytes` fits into the pitch.
 void check_pitch(std::int64_t pitch, std::int64_t row_bytes, const checked_item& item,
                  std::string_view name);
 
 // Throws unless `to` describes a possible result of a kernel.
 void check_batch(const image_batch& to, const checked_item& item);
 
-// Throws if it is known that so many images have no room in `to`, or that `to` is not memory of the
-// current device.
+// Throws if this many images do not fit into `to`, or `to` is memory of another device, as far as
+// that is known.
 void check_room(const image_batch& to, std::size_t images, const checked_item& item);
 
-// Throws unless the memory is the current device's, or it is not known (-1) whose it is.
+// Throws unless the memory is of the current device, or of an unknown one (-1).
 void check_gpu(int gpu, const checked_item& item, std::string_view name);
 
 // The factors of the result's elements.
 channel_scaling scaling_of(const image_batch& to) noexcept;
 
-// The parts of both axes that a crop has. Throws unless it lies inside of the image, and shrinks to
-// the result by no more than the shared memory of a block is enough for.
+// The part of both axes that a crop selects. Throws unless it is inside of the image and the shared
+// memory of a block suffices for the reduction.
 struct cropped_axes {
   axis_part x;
   axis_part y;
 
-  // Whether each pixel of the result is one of the image.
+  // Whether the crop is not resized: each pixel of the result is a pixel of the image.
   bool keeps_size(const image_batch& to) const noexcept;
 };
 cropped_axes axes_of(const crop_box& crop, int width, int height, const image_batch& to,
                      const checked_item& item);
 
-// Throws an error of CUDA for a launch that failed.
+// Throws an error of CUDA if a launch has failed.
 void check_launch(int result, const checked_item& item);
 
 }  // namespace lade::cuda

@@ -1,5 +1,5 @@
-// The kernels. Each is reached by a function that enqueues it on a stream of the current device and
-// returns a cudaError_t: 0 is success. What it is given is copied before it returns.
+// The functions that launch kernels. Each enqueues a kernel on a stream of the current device,
+// copies its arguments, and returns a cudaError_t: 0 is success.
 
 #pragma once
 
@@ -17,8 +17,7 @@ int launch_convert(const convert_batch& batch, CUstream_st* on);
 int launch_layout(const layout_change& change, CUstream_st* on);
 int launch_resample(const resample_batch& batch, CUstream_st* on);
 
-// The table that the public functions launch through: the functions above, unless a test has
-// replaced them.
+// The table of launches of the public functions: the functions above, unless a test replaces them.
 struct kernel_launches {
   int (*copy)(const byte_copy& copy, CUstream_st* on) = launch_copy;
   int (*convert)(const convert_batch& batch, CUstream_st* on) = launch_convert;
@@ -28,7 +27,7 @@ struct kernel_launches {
 
 const kernel_launches& current_launches() noexcept;
 
-// For tests: launches go through `table` from now on, which must live as long; null is the kernels.
+// For tests: replaces the table. `table` must outlive all launches; null restores the kernels.
 void replace_launches(const kernel_launches* table) noexcept;
 
 }  // namespace lade::cuda

@@ -1,4 +1,4 @@
-// How the functions of .cu files launch their kernels.
+// Launches kernels from .cu files.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lade::cuda {
 
-// Enqueues a kernel that takes `parameters`, and returns what CUDA says of this launch. The <<<>>>
-// of CUDA keeps that in the thread's last error, where an error of other code may be.
+// Enqueues a kernel with `parameters`, and returns CUDA's result of this launch. CUDA's <<<>>> only
+// sets the thread's last error, where errors of other code may be.
 template <class Parameters>
 int launch_kernel(void (*kernel)(Parameters), const grid_shape& shape, const Parameters& parameters,
                   CUstream_st* on) {

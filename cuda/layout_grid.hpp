@@ -1,4 +1,4 @@
-// The grid that changes the layout and the element type of images. A thread makes one pixel.
+// The kernel that changes the layout and the element type of images. A thread writes one pixel.
 
 #pragma once
 
@@ -35,7 +35,7 @@ LADE_GRID_CODE element_of<To> changed(element_of<From> value) {
     return element<To>::of(element<From>::value(value));
 }
 
-// A grid from elements of one type to those of another.
+// The kernel for one pair of element types.
 template <element_code From, element_code To>
 struct layout_kind {
   LADE_GRID_CODE static void change_pixel(const layout_change& change, std::int64_t image,
@@ -51,8 +51,8 @@ struct layout_kind {
       out[c * out_step] = changed<From, To>(in[c * in_step]);
   }
 
-  // What a thread does. Block (x, y) has pixels of image y, and of every image that is a multiple
-  // of `rows_of_blocks` further.
+  // The work of one thread. Block (x, y) has pixels of image y and of every `rows_of_blocks`-th
+  // image after it.
   LADE_GRID_CODE static void run(const layout_change& change, const grid_block& block, int thread,
                                  unsigned rows_of_blocks) {
     const auto pixel = std::int64_t{block.x} * layout_change::threads + thread;

@@ -1,4 +1,4 @@
-// Libraries that are loaded when they are first used, so that programs start without them.
+// Loads libraries at their first use, so that programs start without them.
 
 #pragma once
 
@@ -10,18 +10,18 @@ namespace lade::cuda {
 
 // A shared library. It stays loaded until the process ends.
 //
-// Thread: any, several at a time.
+// Thread-safe.
 class loaded_library {
  public:
   // Loads the first of `files` that the loader finds: names such as "libnvjpeg.so.13", or paths.
-  // Throws error(unsupported), "load nvJPEG: ...", with what the loader says of each.
+  // Throws error(unsupported), "load nvJPEG: ...", with the loader's message for each.
   loaded_library(std::string_view library, std::initializer_list<const char*> files);
 
-  // Which of the files it is.
+  // The loaded one of the files.
   const std::string& file() const noexcept { return file_; }
 
-  // Sets `function` to the function of that name. Throws error(unsupported) if the library has
-  // none, which is older than its header, or another library of the same name.
+  // Sets `function` to the function with this name. Throws error(unsupported) if the library lacks
+  // it: it is older than its header, or another library of the same name.
   template <class Result, class... Args>
   void find(const char* name, Result (*&function)(Args...)) const {
     function = reinterpret_cast<Result (*)(Args...)>(symbol(name));

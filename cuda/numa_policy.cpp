@@ -8,7 +8,7 @@ namespace lade::cuda {
 
 static constexpr unsigned bits_of_word = 8 * sizeof(unsigned long);
 
-// The kernel takes one bit less than it is told.
+// set_mempolicy(2) uses one bit less than its `maxnode`.
 numa_policy::numa_policy(std::optional<unsigned> node) noexcept {
   if (!node || *node >= most_nodes) return;
   if (syscall(SYS_get_mempolicy, &before_, nodes_before_, most_nodes, nullptr, 0) != 0) return;

@@ -1,4 +1,4 @@
-// From which NUMA node a thread gets fresh pages.
+// Selects the NUMA node of a thread's new pages.
 
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace lade::cuda {
 
-// Prefers a node for pages that the calling thread touches first, until it is destroyed. Does
-// nothing without a node, and where the system refuses: memory of another node is only slower.
+// Prefers a node for pages that the calling thread touches first, during its lifetime. Does nothing
+// without a node, or if the system refuses: memory of another node is only slower.
 class numa_policy {
  public:
   explicit numa_policy(std::optional<unsigned> node) noexcept;

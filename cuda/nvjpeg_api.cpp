@@ -18,7 +18,7 @@ namespace lade::cuda {
 
 static constinit std::atomic<const nvjpeg_api*> replaced_nvjpeg = nullptr;
 
-// 12.1 is the first whose chroma can be interpolated.
+// 12.1 is the first version that can interpolate chroma.
 static void require_version(const nvjpeg_api& functions, const loaded_library& library) {
   int major = 0, minor = 0;
   check_nvjpeg(functions.get_property(nvjpeg_property_major, &major), "load nvJPEG");

@@ -1,4 +1,4 @@
-// The functions of nvJPEG, in a table, so that tests can replace them.
+// The table of nvJPEG's functions, which tests can replace.
 
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace lade::cuda {
 
-// The table that is in use: that of the library, which the first call loads. Throws
-// error(unsupported) if there is none, or only one before 12.1, each time.
+// The table in use: by default that of the library, which the first call loads. Each call throws
+// error(unsupported) if there is no library, or only one before 12.1.
 const nvjpeg_api& nvjpeg();
 
-// For tests, while no decoder lives. Null: the library's.
+// For tests, while no decoder exists. Null restores the library.
 void replace_nvjpeg(const nvjpeg_api* by) noexcept;
 
-// Throws error(status, doing) if a call has failed. If CUDA has a failure of its own to tell, such
-// as one that ended the use of the device, that is the one.
+// Throws error(status, doing) if a call has failed. If CUDA reports a failure, such as a lost
+// device, throws that one instead.
 void check_nvjpeg(nvjpeg_status status, std::string_view doing);
 
 }  // namespace lade::cuda

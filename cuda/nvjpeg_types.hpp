@@ -1,5 +1,5 @@
-// The part of nvJPEG's interface that lade uses. Its own header is not needed to build lade; where
-// there is one, a test compares.
+// The part of nvJPEG's interface that lade uses, so that its header is not needed to build lade. A
+// test compares both if the header is installed.
 
 #pragma once
 
@@ -28,7 +28,7 @@ enum class nvjpeg_status : int {
   incomplete_bitstream = 10
 };
 
-// Of nvjpegBackend_t, nvjpegOutputFormat_t, the flags of nvjpegCreateExV2, and
+// Values of nvjpegBackend_t, nvjpegOutputFormat_t, the flags of nvjpegCreateExV2, and
 // libraryPropertyType.
 inline constexpr int nvjpeg_backend_gpu_hybrid = 2;
 inline constexpr int nvjpeg_backend_hardware = 3;
@@ -50,7 +50,7 @@ struct nvjpeg_allocator {
   void* context;
 };
 
-// The functions, named as in nvJPEG without "nvjpeg".
+// The functions, named as in nvJPEG without the prefix "nvjpeg".
 struct nvjpeg_api {
   nvjpeg_status (*get_property)(int property, int* value);
   nvjpeg_status (*create_ex_v2)(int backend, nvjpeg_allocator* device, nvjpeg_allocator* pinned,

@@ -21,7 +21,7 @@ nvtx_hooks::~nvtx_hooks() {
   if (domain_) functions_.domain_destroy(domain_);
 }
 
-// Both hooks of a stage get the same characters.
+// Both hooks of a stage receive the same characters, so their address identifies the range.
 void nvtx_hooks::enter_stage(std::string_view stage) {
   if (!domain_) return;
   auto range = begin(stage, {});

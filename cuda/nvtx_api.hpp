@@ -1,4 +1,4 @@
-// The functions of NVTX that lade calls, in a table, so that tests can replace them.
+// The table of NVTX functions that lade calls, which tests can replace.
 
 #pragma once
 

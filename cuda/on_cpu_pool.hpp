@@ -1,4 +1,4 @@
-// Work for the CPU pool that a coroutine of a reactor awaits.
+// Awaits work on the CPU pool from a coroutine of a reactor.
 
 #pragma once
 
@@ -18,9 +18,9 @@ task<T> begin_on(thread_pool& pool, task<T> work) {
   co_return co_await std::move(work);
 }
 
-// Awaits `work` on the CPU pool of the runtime: it begins there, and resumes there after each await
-// of its own. The driver may block, and decoders compute, which a reactor must not. Outside of a
-// runtime, the work is awaited where it is.
+// Awaits `work` on the CPU pool of the runtime: it starts there, and resumes there after each of
+// its awaits. The driver may block, and decoders compute, which a reactor thread must not. Outside
+// of a runtime, the work runs inline.
 template <class T>
 task<T> on_cpu_pool(task<T> work) {
   auto local = co_await this_context();

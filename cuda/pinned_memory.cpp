@@ -21,13 +21,14 @@
 
 namespace lade::cuda {
 
-static constexpr std::size_t pinned_step = std::size_t{2} << 20;  // of the sizes of regions
+static constexpr std::size_t pinned_step = std::size_t{2} << 20;  // sizes of regions are multiples
 
 static constexpr std::size_t in_pinned_steps(std::size_t bytes) noexcept {
   return (bytes + pinned_step - 1) / pinned_step * pinned_step;
 }
 
-// A region that this thread pins, without the lock, and the need that it is for.
+// A region that this thread pins without the lock, and the need that it is for. While it is pinned,
+// other threads may wait for the rest of it.
 struct pinned_memory::pinning {
   pinning(pinned_memory& in, lock& unlocked, std::size_t region_bytes, std::size_t needed) noexcept
       : of(in), held(unlocked), bytes(region_bytes), need(needed) {
@@ -74,7 +75,7 @@ void* pinned_memory::allocate(std::size_t bytes, std::size_t alignment) {
   return allocate_fallback(bytes, alignment);
 }
 
-// Null if the memory cannot be pinned.
+// Returns null if the memory cannot be pinned.
 std::byte* pinned_memory::allocate_pinned(std::size_t bytes, std::size_t alignment, lock& held) {
   if (bytes > PTRDIFF_MAX) return nullptr;
   auto needed = bytes + alignment;
@@ -99,7 +100,8 @@ bool pinned_memory::must_not_pin() {
   return true;
 }
 
-// If another thread pins a region that has room for both, waits for a change, and returns true.
+// If a region that another thread pins has room for this need too, waits for a change and returns
+// true.
 bool pinned_memory::wait_for_others(std::size_t needed, lock& held) {
   if (awaited_bytes_ >= coming_bytes_ || needed > coming_bytes_ - awaited_bytes_) return false;
   awaited_bytes_ += needed;
@@ -108,7 +110,8 @@ bool pinned_memory::wait_for_others(std::size_t needed, lock& held) {
   return true;
 }
 
-// Pins a region, or unpins free ones that stand in its way. Returns false if there can be none.
+// Pins a region. If the limit prevents that, unpins free regions. Returns false if neither is
+// possible.
 bool pinned_memory::make_region(std::size_t needed, lock& held) {
   constexpr std::size_t least = std::size_t{32} << 20;
   auto rounded = in_pinned_steps(needed);
@@ -144,7 +147,7 @@ bool pinned_memory::add_region(std::size_t bytes, std::size_t needed, lock& held
   return true;
 }
 
-// Memory of another node is only slower.
+// Failures are ignored: memory of another node is only slower.
 static std::optional<unsigned> node_near(const std::optional<device>& gpu) noexcept try {
   return gpu ? gpu->numa_node() : std::nullopt;
 } catch (...) {
@@ -169,7 +172,8 @@ void pinned_memory::refuse(std::string why) {
   if (refusal_.empty()) refusal_ = std::move(why);
 }
 
-// They count as pinned until the driver has unpinned them. Returns whether there was one.
+// Unpins all free regions without the lock. Until then, their bytes count as pinned. Returns
+// whether there was one.
 bool pinned_memory::release_free_regions(lock& held) {
   std::map<std::byte*, region> released;
   for (auto at = regions_.begin(); at != regions_.end();) {

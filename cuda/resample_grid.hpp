@@ -1,17 +1,17 @@
-// The grid that resizes the pictures of a batch, converts their colours, and writes elements.
+// The kernel that resizes the pictures of a batch, converts their colours, and writes elements.
 //
-// A block makes a tile of one picture, each thread one pixel of it. The steps, between which the
-// threads of a block wait for each other:
+// A block computes a tile of one picture, a thread one pixel. The threads of a block synchronise
+// between the steps:
 //
 //   plan    computes the weights of the tile's columns and rows, of luma and of chroma, in shared
 //           memory
 //   blend   the vertical pass of a plane over all source columns of the tile, into shared memory;
 //           as many rows of the tile at a time as fit
-//   filter  the horizontal pass, from there into the thread's own values
+//   filter  the horizontal pass, from shared memory into the thread's values
 //   write   colours, scaling, and the elements of the pixel
 //
-// All is integer arithmetic but the weights and the scaling, with the steps and roundings of the
-// CPU's resize in the module `media`: the results are the same.
+// Everything except weights and scaling is integer arithmetic, with the operations and roundings of
+// the CPU's resize in the module `media`. So the results are equal.
 
 #pragma once
 
@@ -27,15 +27,15 @@
 
 namespace lade::cuda {
 
-// A plane of samples in the device's memory. Its first sample, and the bytes from a row to the
-// next.
+// A plane of samples in device memory: its first sample, and the bytes between rows.
 struct resample_plane {
   const unsigned char* data = nullptr;
   std::int64_t pitch = 0;
 };
 
-// How samples of more than 8 bits become 8-bit samples with fractional bits: by the value of their
-// upper 8 bits, whose distance from `centre` changes by `gain`, in multiples of 2^-15.
+// The conversion of samples of more than 8 bits to 8-bit samples with fractional bits. The upper 8
+// bits are the integer part. Then the distance from `centre` is increased by `gain`, in multiples
+// of 2^-15.
 struct wide_code {
   std::int16_t centre = 0;
   std::int16_t gain = 0;
@@ -53,7 +53,7 @@ struct resample_source {
   wide_code wide[2];          // of luma, and of chroma
   std::uint8_t channels = 1;  // interleaved in plane 0
   std::uint8_t chroma_planes = 0;
-  std::uint8_t chroma_shift_x = 0;  // one chroma sample for each 2^shift luma samples
+  std::uint8_t chroma_shift_x = 0;  // one chroma sample per 2^shift luma samples
   std::uint8_t chroma_shift_y = 0;
   std::int8_t site_x = 0;  // -1, 0, 1: chroma lies on the first, in the middle, on the last
   std::int8_t site_y = 0;
@@ -74,16 +74,16 @@ struct resample_target {
   channel_scaling scaling;  // in the order of the target's channels
 };
 
-// How shared memory is used: `taps` weights for each column and row, `row` blended samples for each
-// of `rows` rows of a tile.
+// The layout of shared memory: `taps` weights for each column and row, and `row` blended samples
+// for each of `rows` rows of a tile.
 struct resample_layout {
   std::int32_t taps = 0;
   std::int32_t row = 0;
   std::int32_t rows = 1;     // a power of two
-  std::int32_t filters = 1;  // 1, or 2 where a source has chroma
+  std::int32_t filters = 1;  // 1, or 2 if a source has chroma
 };
 
-// What one launch is given: a kernel's parameters are at most 4 KiB.
+// The parameters of one launch. They are limited to 4 KiB.
 struct resample_batch {
   static constexpr int most_sources = 27;
 
@@ -95,7 +95,7 @@ struct resample_batch {
 };
 static_assert(sizeof(resample_batch) <= 4096);
 
-// The tiles of a grid.
+// The tiles of the grid.
 struct resample_tile {
   static constexpr int width = 32;
   static constexpr int height = 8;
@@ -103,8 +103,8 @@ struct resample_tile {
   static constexpr int outputs = width + height;  // columns, then rows
 };
 
-// The shared memory of a block: for luma and then for chroma, the samples of each output of the
-// tile, and their weights; and a plane's blended rows.
+// The shared memory of a block: the samples and the weights of each output of the tile, for luma
+// and then for chroma; and the blended rows of a plane.
 struct resample_shared {
   sample_taps* taps;
   std::int16_t* weights;
@@ -126,7 +126,7 @@ LADE_GRID_CODE resample_shared shared_in(void* memory, const resample_layout& la
   return {taps, weights, weights + outputs * layout.taps};
 }
 
-// What a thread remembers between two steps.
+// The state of a thread between steps.
 struct resample_thread {
   std::uint32_t values = 0;  // the channels of its pixel, the first one in the lowest byte
 };
@@ -141,8 +141,8 @@ struct plane_view {
   std::int64_t pitch;
   std::int32_t width;  // in pixels
   std::int32_t channels;
-  std::int32_t first_value;  // which of the thread's values its first channel is
-  std::int32_t value_step;   // from there to the value of the next channel
+  std::int32_t first_value;  // index of the first channel in the thread's values
+  std::int32_t value_step;   // from there to the next channel
   bool chroma;
 };
 
@@ -181,7 +181,7 @@ LADE_GRID_CODE std::int16_t* weights_at(const resample_batch& batch, const resam
   return shared.weights + (chroma * resample_tile::outputs + output) * batch.layout.taps;
 }
 
-// The columns or rows of a tile that the target has.
+// The columns or rows of a tile inside of the target.
 LADE_GRID_CODE int tile_columns(const resample_batch& batch, const grid_block& block) {
   return smaller(resample_tile::width,
                  batch.target.width - static_cast<int>(block.x) * resample_tile::width);
@@ -211,8 +211,8 @@ LADE_GRID_CODE void plan_output(const resample_batch& batch, const grid_block& b
   taps_at(shared, chroma, output) = {samples.start, used};
 }
 
-// The source columns of the tile: from the start of the first output to the end of the last, or
-// the other way round if mirrored.
+// The source columns of the tile: from the start of the first output to the end of the last, or in
+// reverse if mirrored.
 LADE_GRID_CODE sample_taps tile_span(const resample_batch& batch, const grid_block& block,
                                      const resample_shared& shared, bool chroma) {
   const auto& one = taps_at(shared, chroma, 0);
@@ -221,7 +221,7 @@ LADE_GRID_CODE sample_taps tile_span(const resample_batch& batch, const grid_blo
   return {begin, larger(one.start + one.taps, other.start + other.taps) - begin};
 }
 
-// What a plane's samples of more than 8 bits need; unused for bytes.
+// The conversion of a plane's samples of more than 8 bits; unused for bytes.
 struct sample_code {
   std::int32_t unused_bits;
   wide_code wide;
@@ -258,8 +258,8 @@ struct word_blend<2> {
   }
 };
 
-// Step "blend": rows [first, first + layout.rows) of the tile. Groups of 32 threads, each with a
-// row.
+// Step "blend": rows [first, first + layout.rows) of the tile. Each row has its own group of at
+// least 32 threads.
 template <int SampleBytes>
 LADE_GRID_CODE void blend_rows(const resample_batch& batch, const grid_block& block,
                                const plane_view& plane, int first, const resample_shared& shared,
@@ -291,7 +291,7 @@ LADE_GRID_CODE void blend_rows(const resample_batch& batch, const grid_block& bl
   }
 }
 
-// Step "filter": the thread's pixel, if its row was blended.
+// Step "filter": the thread's pixel, if its row is blended.
 template <int Channels>
 LADE_GRID_CODE void filter_pixel(const resample_batch& batch, const grid_block& block,
                                  const plane_view& plane, int row, int column,
@@ -340,7 +340,7 @@ LADE_GRID_CODE void write_elements(const resample_target& to, std::int64_t slot,
   out[2 * step] = scaled<Code>(values[2], to.scaling, 2);
 }
 
-// Step "write".
+// Step "write": the thread's pixel.
 LADE_GRID_CODE void write_pixel(const resample_batch& batch, const grid_block& block, int thread,
                                 const resample_thread& state) {
   const auto& from = batch.sources[block.z];
@@ -370,7 +370,7 @@ LADE_GRID_CODE void write_pixel(const resample_batch& batch, const grid_block& b
 }
 
 // All steps of a block. `run(step)` calls step(thread, state) for each thread of the block, and
-// returns on each of them when all are through.
+// returns when all have finished.
 template <int SampleBytes, class Run>
 LADE_GRID_CODE void resample_block(const resample_batch& batch, const grid_block& block,
                                    const resample_shared& shared, Run run) {

@@ -3,7 +3,7 @@
 
 namespace lade::cuda {
 
-// Shared memory of a block, so that six blocks of 256 threads fit where there are 100 KiB.
+// With this shared memory per block, six blocks of 256 threads fit into 100 KiB.
 static constexpr unsigned wanted_shared_bytes = 16 * 1024;
 
 resample_queue::resample_queue(const image_batch& to, int sample_bytes, const checked_item& item,
@@ -20,8 +20,8 @@ resample_queue::resample_queue(const image_batch& to, int sample_bytes, const ch
   batch_.target.scaling = scaling_of(to);
 }
 
-// Pads the weights of an output to an odd number of words: threads that read those of neighbouring
-// outputs then use different banks.
+// Pads the weights of an output to an odd number of words, so that threads that read weights of
+// neighbouring outputs use different banks.
 static int padded_taps(int taps) { return (taps + 1) / 4 * 4 + 2; }
 
 static void widen(resample_layout& layout, const resample_source& from, const resample_target& to) {

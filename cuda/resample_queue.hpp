@@ -1,4 +1,4 @@
-// Pictures that are resized, collected and launched together.
+// Collects pictures, to resize them in few launches.
 
 #pragma once
 
@@ -11,8 +11,8 @@ struct CUstream_st;
 
 namespace lade::cuda {
 
-// Collects the sources of a batch whose samples have the same number of bytes, and launches as many
-// together as a kernel's parameters hold. The last ones with `flush`.
+// Collects sources of a batch with equal sample sizes. Launches when the parameters of a kernel are
+// full, and in `flush`.
 class resample_queue {
  public:
   resample_queue(const image_batch& to, int sample_bytes, const checked_item& item,
@@ -29,8 +29,8 @@ class resample_queue {
   CUstream_st* stream_;
 };
 
-// How a block uses its shared memory for these sources: little of it, so that a multiprocessor
-// holds several blocks, but at least one row of the widest source.
+// Plans the shared memory of a block for these sources. It is small, so that a multiprocessor holds
+// several blocks, but at least one row of the widest source.
 resample_layout layout_for(const resample_batch& batch) noexcept;
 
 }  // namespace lade::cuda

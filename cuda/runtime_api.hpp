@@ -1,4 +1,4 @@
-// The functions of the CUDA runtime that lade calls, in a table, so that tests can replace them.
+// The table of CUDA runtime functions that lade calls, which tests can replace.
 
 #pragma once
 
@@ -51,8 +51,8 @@ struct runtime_api {
   decltype(&::cudaMemcpyAsync) memcpy_async = ::cudaMemcpyAsync;
 };
 
-// The table that is in use. Replacing it is for tests, while nothing of this module lives.
+// The table in use. Tests may replace it while no object of this module exists.
 const runtime_api& api() noexcept;
-void replace_api(const runtime_api* by) noexcept;  // null: the real one
+void replace_api(const runtime_api* by) noexcept;  // null restores the runtime
 
 }  // namespace lade::cuda

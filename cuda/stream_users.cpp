@@ -23,7 +23,8 @@ void stream_users::set(const stream& on, std::optional<event> last) {
     found->last = std::move(last);
 }
 
-// The default stream of a thread has one handle in all threads: it must be recorded on this one.
+// The per-thread default stream has one handle in all threads, so an event must be recorded on this
+// thread.
 void stream_users::use_on(const stream& on) {
   set(on, is_of_thread(on) ? std::optional(on.record()) : std::nullopt);
 }
@@ -35,7 +36,7 @@ void stream_users::let_wait(const stream& next) const {
   }
 }
 
-// A stream that cannot be recorded stays a user without a known last point.
+// If recording fails, the stream remains a user without a known last point.
 void stream_users::record_all() noexcept {
   for (auto& each : users_) {
     if (each.last) continue;

@@ -1,4 +1,4 @@
-// The streams whose work uses a piece of memory.
+// Tracks the streams whose work uses a piece of memory.
 
 #pragma once
 
@@ -10,10 +10,11 @@
 
 namespace lade::cuda {
 
-// Each stream once, except stream::per_thread_default, which is another one in each thread.
+// Each stream occurs once, except stream::per_thread_default, which is a different stream in each
+// thread.
 class stream_users {
  public:
-  // `last`: the point behind which the stream does not use the memory, if that is known.
+  // `last`: the point after which the stream does not use the memory, if known.
   struct user {
     stream on;
     std::optional<event> last;
@@ -24,14 +25,14 @@ class stream_users {
 
   void set(const stream& on, std::optional<event> last);
 
-  // The stream's work uses the memory, also work that is queued later. Of per_thread_default, only
-  // what this thread has queued by now. Throws error.
+  // Adds a stream whose work uses the memory, including work that is queued later. For
+  // per_thread_default, only work that this thread has queued so far. Throws error.
   void use_on(const stream& on);
 
-  // Work that is queued on `next` from now on is behind that of all users by now. Throws error.
+  // Makes work that is queued on `next` later wait for the work of all users so far. Throws error.
   void let_wait(const stream& next) const;
 
-  // What the streams queue from now on does not use the memory.
+  // Declares that work queued later does not use the memory.
   void record_all() noexcept;
 
   void clear() noexcept { users_.clear(); }

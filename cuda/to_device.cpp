@@ -34,7 +34,7 @@ detail::to_device_settings::to_device_settings(const to_device_options& options)
   if (!into_.empty()) fixed_ = std::make_shared<fixed_tensors>();
 }
 
-// Batches in other memory would be staged in that memory again.
+// Other memory is refused: batches would be staged in it a second time.
 void detail::to_device_settings::require_pinned(const memory_resource& memory) const {
   using kind = lade::device::kind;
   auto device = memory.where();
@@ -67,7 +67,7 @@ static std::string text_of(const tensor_spec& spec) {
   return std::string(name(spec.type)) + to_string(spec.shape);
 }
 
-// The part of a tensor of a fixed address that a batch is copied to.
+// The part of a tensor at a fixed address that a batch is copied to.
 static tensor fixed_part(const tensor& fixed, const copy_plan::part& part) {
   bool fits = fixed.type() == part.spec.type && part.spec.shape.size() > 0 &&
               fixed.shape().tail() == part.spec.shape.tail() &&
@@ -77,8 +77,8 @@ static tensor fixed_part(const tensor& fixed, const copy_plan::part& part) {
               "it is " + text_of(part.spec) + ", and there is " + text_of(fixed.spec()));
 }
 
-// How many batches of a run the GPU has still to copy, as a level of its trace. Copies may finish
-// when the run and its trace have ended.
+// The number of batches of a run that are queued on the GPU, as a level of its trace. Copies may
+// finish after the run and its trace have ended.
 class queue_level {
  public:
   explicit queue_level(const stage_run& run) {
@@ -89,7 +89,7 @@ class queue_level {
     if (shared_) shared_->end();
   }
 
-  // One more. The returned function, which may be empty, says that it has finished.
+  // Adds one. Call the returned function, which may be empty, when it has finished.
   std::function<void()> add() const {
     if (!shared_) return {};
     shared_->change(1);
@@ -100,7 +100,7 @@ class queue_level {
   struct shared {
     explicit shared(const stage_run& stage) : to(stage.trace()), run(stage) {}
 
-    // A trace that has no memory for an event lacks it.
+    // Without memory for it, the trace lacks the event.
     void change(int by) noexcept try {
       std::lock_guard lock(mutex);
       count += static_cast<std::uint64_t>(by);
@@ -114,15 +114,15 @@ class queue_level {
     }
 
     std::mutex mutex;
-    trace* to;                     // guarded by the mutex, as are the others
-    std::optional<stage_run> run;  // as long as the trace is known
+    trace* to;                     // guarded by `mutex`, like the members below
+    std::optional<stage_run> run;  // set while `to` is set
     std::uint64_t count = 0;
   };
 
   std::shared_ptr<shared> shared_;  // null without a trace
 };
 
-// The function of the stage, in one run.
+// The function of the stage in one run.
 class detail::device_copies {
  public:
   device_copies(shared_const<to_device_settings> settings, const stage_run& run)
@@ -158,7 +158,7 @@ class detail::device_copies {
   }
 
  private:
-  // A tensor of a fixed address that no batch is copied to would keep what it had before.
+  // Throws if a tensor at a fixed address would keep the contents of an earlier batch.
   void require_all(const copy_plan& plan) const {
     for (auto& fixed : settings_->into()) {
       auto parts = std::ranges::count(plan.parts(), fixed.name(), &copy_plan::part::name);

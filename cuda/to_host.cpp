@@ -24,7 +24,7 @@ to_host_stage::to_host_stage(const to_host_options& options)
   lade::detail::require_host_accessible(name_, options.memory);
 }
 
-// The function of the stage, in one run.
+// The function of the stage in one run.
 class host_copies {
  public:
   host_copies(runtime& runtime, std::shared_ptr<memory_resource> memory)
@@ -58,14 +58,15 @@ class host_copies {
                 "its elements are not in one piece");
   }
 
-  // Several batches are copied at a time, and each would replace the one before.
+  // Throws for fixed addresses: several batches are copied at a time, and each would replace the
+  // previous one.
   static void require_own_addresses(const device_batch& batch) {
     if (!batch.is_at_fixed_addresses()) return;
     throw error(errc::invalid_argument, "copy a batch from a GPU",
                 "its tensors are those of to_device_options::into");
   }
 
-  // The batch is dropped on a thread of the CPU pool, where the driver may block.
+  // Drops the batch on a thread of the CPU pool, where the driver may block.
   static task<sample_batch> copy(host_copies self, device_batch given) {
     auto batch = std::move(given);
     require_own_addresses(batch);
@@ -89,7 +90,7 @@ class host_copies {
     co_return received(batch, memory);
   }
 
-  // Queues the copies and returns an event behind them.
+  // Queues the copies, and returns an event after them.
   static event queue(transfers& in, const device_batch& batch, const buffer& memory) {
     auto& on = in.to_host(batch.on());
     batch.wait_on(on);

@@ -13,7 +13,7 @@
 
 namespace lade::cuda {
 
-// Of pinned memory: what the budget allows, and room for what is lost between blocks.
+// The limit of pinned memory: the budget, plus room for gaps between blocks.
 static std::size_t pinned_limit(std::size_t budget) {
   constexpr auto most = std::numeric_limits<std::size_t>::max();
   constexpr std::size_t region = std::size_t{32} << 20;
@@ -24,7 +24,7 @@ transfers::transfers(runtime& runtime)
     : limit_bytes_(pinned_limit(runtime.memory().stats().limit_bytes)),
       held_(context{.runtime = &runtime, .home = &runtime.pool()}) {}
 
-// Services end in reverse order, and held memory awaits events.
+// Services end in reverse order. held_ awaits events, so completion_watch must start first.
 transfers& transfers::of(runtime& runtime) {
   (void)runtime.service<completion_watch>();
   return runtime.service<transfers>();
@@ -55,7 +55,7 @@ const stream& transfers::to_host(device from) {
   return *found;
 }
 
-// Without memory for a coroutine, this thread waits.
+// If memory for a coroutine is exhausted, this thread waits.
 void transfers::keep(const event& until, std::vector<buffer> memory,
                      std::function<void()> then) noexcept {
   if (memory.empty() && !then) return;
@@ -68,7 +68,7 @@ void transfers::keep(const event& until, std::vector<buffer> memory,
   }
 }
 
-// If the device has not failed, it may still use the memory, which is then never freed.
+// If the wait fails without a lost device, the GPU may still use the memory, so it is never freed.
 task<> transfers::wait_and_call(event until, std::vector<buffer> memory,
                                 std::function<void()> then) {
   bool is_free = co_await has_passed(until);
@@ -76,8 +76,8 @@ task<> transfers::wait_and_call(event until, std::vector<buffer> memory,
   if (then) then();
 }
 
-// If the event cannot be awaited, this thread waits. Returns whether the GPU has finished with what
-// is before the event, or has failed.
+// Returns whether the GPU has finished the work before the event, or has failed. If the event
+// cannot be awaited, this thread waits.
 task<bool> transfers::has_passed(event until) {
   try {
     co_await until.uninterruptible();

@@ -1,4 +1,4 @@
-// What copies between the host and GPUs share in a runtime.
+// The state that copies between the host and GPUs share in a runtime.
 
 #pragma once
 
@@ -25,29 +25,29 @@
 
 namespace lade::cuda {
 
-// The memory of a runtime's copies, by device, and the host memory of copies in flight. The
-// runtime's end waits for these copies, the end of a run does not.
+// The memory of a runtime's copies, by device, and the host memory of copies in flight. The end of
+// the runtime waits for these copies; the end of a run does not.
 class transfers {
  public:
   explicit transfers(runtime& runtime);
   transfers(const transfers&) = delete;
 
-  // The one of a runtime.
+  // Returns the object of a runtime.
   static transfers& of(runtime& runtime);
 
-  // Made when they are first asked for. Throws error.
+  // Created at the first call. Throw error.
   pinned_memory& pinned(device near);
   device_resource& memory(device on);
   const stream& to_host(device from);
 
-  // Keeps the memory until the event has been passed or the device has failed, then calls `then`.
+  // Keeps the memory until the event has passed or the device has failed, and then calls `then`.
   void keep(const event& until, std::vector<buffer> memory,
             std::function<void()> then = {}) noexcept;
 
   void count(std::size_t bytes, std::size_t staged_bytes) noexcept;
   transfer_statistics stats() const;
 
-  // Why memory could not be pinned, once; empty after that, and if all of it is.
+  // Returns once why memory could not be pinned; else empty.
   std::string unreported_refusal(device near);
 
  private:
@@ -63,15 +63,15 @@ class transfers {
 
   const std::size_t limit_bytes_;
   mutable std::mutex mutex_;
-  std::map<int, link> links_;  // guarded by the mutex
+  std::map<int, link> links_;  // guarded by mutex_
   std::atomic<std::uint64_t> batches_ = 0;
   std::atomic<std::uint64_t> bytes_ = 0;
   std::atomic<std::uint64_t> staged_bytes_ = 0;
   scope held_;
 };
 
-// Copies on a stream, and the host memory that they use. The memory lives until the stream has
-// passed the copies, also if one of them cannot be queued.
+// Queues copies on a stream, and keeps the host memory that they use until the stream has passed
+// them, also if one of them cannot be queued.
 class queued_copies {
  public:
   // Throws error.
@@ -82,8 +82,9 @@ class queued_copies {
   void copy_to_device(std::byte* to, const std::byte* from, std::size_t bytes) const;
   void copy_to_host(std::byte* to, const std::byte* from, std::size_t bytes) const;
 
-  // An event behind the copies. The memory is kept until it has been passed; then `then` is called,
-  // which must not throw. After finish_unkept(), both are the business of the caller.
+  // Both return an event after the copies. finish() keeps the memory until the event has passed,
+  // and then calls `then`, which must not throw. After finish_unkept(), the caller must keep the
+  // memory.
   event finish(std::function<void()> then = {});
   event finish_unkept();
 
@@ -92,7 +93,7 @@ class queued_copies {
   const stream on_;
   current_device current_;
   event passed_;
-  std::vector<buffer> memory_;  // empty when it is kept
+  std::vector<buffer> memory_;  // empty once it is kept elsewhere
 };
 
 }  // namespace lade::cuda

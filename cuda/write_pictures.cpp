@@ -80,7 +80,7 @@ static yuv_conversion conversion_of(const yuv_picture& picture) {
   return {};
 }
 
-// In limited range, 8 bits and more differ by a power of two. In full range (Rec. ITU-T
+// In limited range, codes of 8 bits and more differ by a power of two. In full range (Rec. ITU-T
 // H.273, 8.3), the highest code becomes 255, and the middle of chroma 128.
 static wide_code wide_code_of(const yuv_picture& picture, bool chroma) {
   wide_code result;

@@ -1,4 +1,4 @@
-// Y, Cb and Cr as R, G and B in fixed point.
+// Conversion of Y, Cb and Cr to R, G and B in fixed point.
 
 #pragma once
 
@@ -10,14 +10,15 @@
 
 namespace lade::cuda {
 
-// A matrix and a range, for 8-bit samples. With y, u, v = 16 (Y - offset), 16 (Cb - 128),
-// 16 (Cr - 128), and products rounded to integers:
+// A matrix and a range for 8-bit samples. With y = 16 (Y - offset), u = 16 (Cb - 128), v = 16 (Cr -
+// 128), and each product rounded to an integer:
 //
 //   16 R = y + y luma + v + v red
 //   16 G = y + y luma - v + v green_v + u green_u
 //   16 B = y + y luma + 2 u + u blue
 //
-// The factors are multiples of 2^-15: the matrix without its integer parts.
+// The factors are multiples of 2^-15. Each is an entry of the matrix minus the integer that the
+// formula adds.
 struct yuv_conversion {
   std::int16_t offset = 0;  // the code of black
   std::int16_t luma = 0;
@@ -56,7 +57,7 @@ LADE_GRID_CODE unsigned char byte_of_16ths(int value) {
   return static_cast<unsigned char>(bounded(value >> 4, 0, 255));
 }
 
-// Y, Cb, Cr become R, G, B.
+// Converts Y, Cb, Cr to R, G, B in place.
 LADE_GRID_CODE void convert_yuv(unsigned char* values, const yuv_conversion& by) {
   const int black = (values[0] - by.offset) * 16;
   const int y = black + product_q15(black, by.luma) + 8;  // with half a unit for rounding

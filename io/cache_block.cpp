@@ -64,7 +64,8 @@ block_key siphash128(std::span<const std::byte> bytes) noexcept {
   return {first, state.finish()};
 }
 
-// An object that is signed anew is the same. Without memory to see that, it is another.
+// URLs of an object that differ only in their signature have the same key. If memory to compare
+// them is exhausted, the key differs, which only costs a miss.
 static block_key key_of_object(std::string_view url) noexcept {
   std::string named;
   try {

@@ -1,4 +1,4 @@
-// The files of a disk cache: blocks of objects, which say of themselves what they are.
+// The format of a disk cache's files: a block of an object, followed by a label that identifies it.
 
 #pragma once
 
@@ -12,8 +12,7 @@
 
 namespace lade::detail {
 
-// What a block is found by: a hash of its store, the object's URL, the size of blocks and the
-// block's number.
+// The key of a block: a hash of its store, the object's URL, the block size and the block's number.
 struct block_key {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
@@ -35,7 +34,7 @@ block_key key_of_block(const block_key& store, std::string_view url, std::uint64
 // Bernstein, "SipHash: a fast short-input PRF").
 block_key siphash128(std::span<const std::byte> bytes) noexcept;
 
-// What a file says of the block in it.
+// The description of the block in a file.
 struct block_label {
   block_key key = {};
   std::uint64_t object_bytes = 0;
@@ -43,10 +42,10 @@ struct block_label {
   std::uint64_t content_bytes = 0;
   std::uint32_t content_crc = 0;  // CRC-32C
   std::string_view etag = {};     // strong, without quotes; may be empty
-  std::string_view name = {};     // of the object, without secrets; for people
+  std::string_view name = {};     // of the object, without secrets; for readers of the files
 };
 
-// The end of the file of a block, which begins with the content. Numbers are little-endian:
+// The bytes after the content in a block's file. Numbers are little-endian:
 //
 //   name, entity tag
 //   magic "ladeblk1"              8 bytes
@@ -55,18 +54,18 @@ struct block_label {
 //   content_bytes                 8
 //   lengths of name and tag       8
 //   content_crc                   4
-//   CRC-32C of all before, from the name on  4
+//   CRC-32C of all of the above   4
 std::string encode_label(const block_label& label);
 
 constexpr std::size_t label_end_bytes = 64;     // of a label without name and tag
 constexpr std::size_t most_label_bytes = 4096;  // names and tags are shortened, or not cached
 
-// The label at the end of a file of `file_bytes` bytes, of which `end` is the end, at least
-// min(file_bytes, most_label_bytes) long, to which the label refers. Nothing if it is damaged. Does
-// not look at the content.
+// Decodes the label of a file of `file_bytes` bytes. `end`: the last bytes of the file, at least
+// min(file_bytes, most_label_bytes); the label refers to them. Returns nothing if the label is
+// damaged. Does not examine the content.
 std::optional<block_label> decode_label(std::span<const std::byte> end, std::uint64_t file_bytes);
 
-// Whether a whole file has the content that its label says.
+// Whether a whole file has the content described by its label.
 bool has_content_of(const block_label& label, std::span<const std::byte> file) noexcept;
 
 }  // namespace lade::detail

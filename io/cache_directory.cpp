@@ -20,7 +20,7 @@
 
 namespace lade::detail {
 
-// Bytes of the lock file.
+// The meaning of the lock file's bytes.
 static constexpr std::uint64_t used_byte = 0;
 static constexpr std::uint64_t evicting_byte = 1;
 static std::uint64_t byte_of_block(const block_key& key) noexcept {
@@ -57,7 +57,7 @@ bool cache_directory::lock_byte(std::uint64_t byte, int type, bool waits) const 
   int result = 0;
   do result = fcntl(lock_, waits ? F_OFD_SETLKW : F_OFD_SETLK, &range);
   while (result != 0 && errno == EINTR && waits);
-  return result == 0 || (errno != EAGAIN && errno != EACCES);  // where there are no locks
+  return result == 0 || (errno != EAGAIN && errno != EACCES);  // the file system has no locks
 }
 
 cache_directory::cache_directory(std::string path, std::uint64_t limit_bytes)
@@ -77,8 +77,8 @@ cache_directory::cache_directory(std::string path, std::uint64_t limit_bytes)
   }
 }
 
-// The first process makes what all share, and is alone until that is done: the others wait. Should
-// it be killed meanwhile, one of them is the first.
+// Registers this process as a user. The first process creates the shared state, and is alone
+// meanwhile: others wait. If it is killed, another process becomes the first.
 bool cache_directory::begin_use() {
   constexpr int most_attempts = 3;
   for (int attempt = 1;; ++attempt) {
@@ -90,7 +90,8 @@ bool cache_directory::begin_use() {
   }
 }
 
-// Who is alone knows that what others have begun is lost, and counts anew.
+// Removes temporary files. If no other process uses the directory, earlier reservations are stale:
+// counts the blocks again.
 void cache_directory::tidy_up(bool is_alone) {
   remove_temporaries(is_alone);
   if (is_alone) {
@@ -134,8 +135,8 @@ void cache_directory::unlock(const block_key& key) noexcept {
   lock_byte(byte_of_block(key), F_UNLCK, false);
 }
 
-// A file under a temporary name. Locked as long as it is written, so that others know it from one
-// that was left behind.
+// A file with a temporary name. It is locked while it is written, which distinguishes it from an
+// abandoned one.
 struct temporary_block {
   explicit temporary_block(const std::string& directory) {
     static std::atomic<unsigned> count = 0;
@@ -235,7 +236,8 @@ std::string cache_directory::failure() const {
   return failure_;
 }
 
-// Of other processes, only what is old: one that has just made its file has not locked it yet.
+// If other processes may write, removes only old files: a process locks its file shortly after
+// creating it.
 void cache_directory::remove_temporaries(bool is_alone) const {
   constexpr auto young = std::chrono::minutes(1);
   auto now = std::filesystem::file_time_type::clock::now();
@@ -293,7 +295,7 @@ std::uint64_t cache_directory::evict(unsigned past_epochs) {
   auto refused = std::min(use_->take_refused(), limit_bytes_);
   std::vector<found_block> blocks;
   auto used = use_->used_bytes();
-  auto excess = used - std::min(used, limit_bytes_);  // where the limit was greater before
+  auto excess = used - std::min(used, limit_bytes_);  // the limit may have been reduced
   auto room = limit_bytes_ - std::min(used, limit_bytes_);
   if (refused + excess > 0) count_blocks(&blocks);
   std::ranges::sort(blocks, [](auto& a, auto& b) {

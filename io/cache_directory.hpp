@@ -1,5 +1,5 @@
-// The directory of a disk cache, which several processes share. Its functions may block, and do not
-// throw, except where stated: a cache goes on without a file that it cannot read or write.
+// The directory of a disk cache, which several processes share. Functions may block. They do not
+// throw unless stated: a cache continues without a file that it cannot read or write.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace lade::detail {
 
-// Layout, for the user alone (mode 0700 and 0600):
+// Layout (mode 0700 and 0600: for one user):
 //
 //   lock       advisory locks, which the kernel releases when a process ends. Byte 0: users of the
 //              directory. Byte 1: the process that evicts. Other bytes: a fetch of a block.
@@ -27,7 +27,7 @@ namespace lade::detail {
 //   new/       files being written; those of killed processes are removed
 //   0/ - f/    the blocks, by the first digit of their keys
 //
-// Any thread.
+// Thread-safe.
 class cache_directory {
  public:
   // Creates the directory if it does not exist. Throws error if it cannot be created or read, or
@@ -61,8 +61,8 @@ class cache_directory {
   void remove(const block_key& key);
 
   // Removes files that were not used in this epoch nor in the last `past_epochs`, the oldest first,
-  // until the refused bytes would fit. Returns how many were removed. One process at a time evicts,
-  // for all.
+  // until the refused bytes would fit. Returns the number of removed files. One process at a time
+  // evicts, for all.
   std::uint64_t evict(unsigned past_epochs = 1);
 
   // Whether another block may fit: false once a refused block would still not fit. Does not block.

@@ -17,8 +17,8 @@ namespace lade::detail {
 
 static constexpr std::uint64_t use_magic = 0x316573756564616c;  // "ladeuse1"
 
-// Whether the file has its size, with space on the disk for all of it: a page of a mapped file that
-// finds no space ends the process.
+// Returns whether the file has the right size, with disk space allocated for all of it: a write to
+// a mapped page without space would raise SIGBUS.
 static bool make_use_file(int fd, std::size_t bytes, bool may_write) {
   struct ::stat found;
   if (fstat(fd, &found) != 0) return false;
@@ -65,7 +65,7 @@ std::atomic<std::uint8_t>& cache_use::byte_of(const block_key& key) const noexce
   return *reinterpret_cast<std::atomic<std::uint8_t>*>(table + key.low % table_bytes);
 }
 
-// Written only if that changes something: the page is then not to be written to the disk.
+// Writes only a changed byte, so that the page stays clean otherwise.
 void cache_use::record_use(const block_key& key) noexcept {
   auto& byte = byte_of(key);
   auto now = stamp_of(header().sequence.load(std::memory_order_relaxed));

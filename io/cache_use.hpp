@@ -11,21 +11,21 @@
 
 namespace lade::detail {
 
-// A file mapped by all processes: a header, and a table with one byte per hash of a block, which is
-// the epoch of the last use of a block with that hash. So
+// A file mapped by all processes: a header, and a table with one byte per hash of a block. The byte
+// is the epoch of the last use of a block with that hash. So
 //   - a hit makes no system call
 //   - a killed process loses no record
 //   - no process waits for another
-// If one of two blocks with the same hash is used, the other one counts as used, too, and is
-// evicted later than it could be.
+// If two blocks have the same hash, the use of one counts for both, so that one is evicted later
+// than necessary.
 //
 // If the file cannot be created (no space, no permission), each process uses private memory.
 //
 // Epochs have their own numbers, since those of runs restart with each program.
 class cache_use {
  public:
-  // `is_alone`: no other process has the file open; then an invalid file is replaced. Errors of the
-  // file system are not thrown.
+  // `is_alone`: no other process has the file open; then a file of another size is replaced. Errors
+  // of the file system are not thrown.
   cache_use(const std::string& path, bool is_alone);
   cache_use(const cache_use&) = delete;
   ~cache_use();

@@ -18,14 +18,14 @@
 
 namespace lade::detail {
 
-// Copied between two looks at whether to stop: a fraction of a millisecond.
+// The most bytes to copy between checks of the stop token: a fraction of a millisecond.
 static constexpr std::size_t most_copied_bytes = std::size_t{1} << 20;
 
 static bool may_call(const context& current) noexcept {
   return current.runtime && !current.stop.stop_requested() && !on_reactor_thread();
 }
 
-// A trace that has no memory for a line goes on without it.
+// Without memory for it, the trace lacks the event.
 static void record_call(const context& current, const char* operation, const std::string& path,
                         std::chrono::steady_clock::time_point start, std::int64_t result) noexcept {
   if (!current.trace) return;
@@ -34,11 +34,11 @@ static void record_call(const context& current, const char* operation, const std
   } catch (const std::exception&) {}
 }
 
-// A descriptor that only names a file, and has not opened it (O_PATH): of a path that is in memory.
+// Returns a descriptor that only names a file (O_PATH), if its path is cached.
 static int find_cached(int directory, const std::string& path) noexcept {
   open_how arguments{};
   arguments.flags = O_PATH | O_CLOEXEC;
-  if (directory != AT_FDCWD) arguments.flags |= O_NOFOLLOW;  // one of our own
+  if (directory != AT_FDCWD) arguments.flags |= O_NOFOLLOW;  // in a directory of lade
   arguments.resolve = RESOLVE_CACHED;
   return static_cast<int>(
       syscall(SYS_openat2, directory, path.c_str(), &arguments, sizeof arguments));
@@ -50,8 +50,8 @@ static bool is_regular_on_disk(int fd) noexcept {
   return known && S_ISREG(found.stx_mode) && found.stx_dev_major != 0;
 }
 
-// Opens what a descriptor names, unless somebody has a lease on it, of which the kernel would wait
-// for the end (fcntl(2), F_SETLEASE).
+// Opens the file that a descriptor names, unless a process has a lease on it: the kernel would wait
+// for its end (fcntl(2), F_SETLEASE).
 static int open_named(int fd) noexcept {
   std::array<char, 32> path{};
   (void)std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", fd);
@@ -60,7 +60,7 @@ static int open_named(int fd) noexcept {
   return opened;
 }
 
-// Weak, as what follows: a test may put functions of its own in their place.
+// This function and the next are weak symbols: a test may replace them.
 [[gnu::weak]] int open_cached(const context& current, int directory,
                               const std::string& path) noexcept {
   if (!may_call(current)) return -1;

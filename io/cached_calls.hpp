@@ -1,9 +1,9 @@
-// System calls that the kernel answers from its caches, made by the thread that wants the answer.
+// System calls that the kernel completes from its caches, on the calling thread.
 //
-// A thread of the pool that asks a reactor, and is woken up by it, waits as long as copying 100 KB
-// takes. So it takes what is there first, by calls that never wait for a disk, a network or another
-// process; for the rest there is the reactor. A reactor's own thread makes none of them: it begins
-// calls in batches, and is not to copy much.
+// The round trip of a pool thread to a reactor takes as long as copying 100 KB. So the thread first
+// makes calls that never wait for a disk, a network or another process; the reactor does the rest.
+// A reactor's thread makes no such calls: it starts operations in batches, and should not copy
+// much.
 
 #pragma once
 
@@ -16,15 +16,15 @@
 
 namespace lade::detail {
 
-// Opens a regular file for reading whose path the kernel has in memory, on a file system of a block
-// device: there the kernel opens it by itself, while FUSE asks another process and NFS another
-// machine. (FUSE over a block device, fuseblk, cannot be told from a disk: it is waited for.) -1
-// for all others, and wherever a file cannot be opened at once.
+// Opens a regular file for reading if its path is cached and its file system is on a block device.
+// There, the kernel opens it without waiting; FUSE would ask another process, and NFS another
+// machine. (FUSE on a block device, fuseblk, cannot be distinguished from a disk; it may block.)
+// Returns -1 for other files, and if the open would block.
 int open_cached(const context& current, int directory, const std::string& path) noexcept;
 
-// Copies the beginning of a range of a file, up to where the page cache lacks some (preadv2(2) with
-// RWF_NOWAIT). Returns how many bytes; 0 if there are none, or the file system cannot tell. `path`:
-// what a trace calls it.
+// Copies the beginning of a range of a file, up to the first byte that is not in the page cache
+// (preadv2(2) with RWF_NOWAIT). Returns the number of bytes; 0 also if the file system does not
+// support this. `path`: the name in traces.
 std::size_t read_cached(const context& current, int fd, std::span<std::byte> into,
                         std::uint64_t offset, const std::string& path) noexcept;
 

@@ -10,8 +10,8 @@
 
 namespace lade::io {
 
-// Any thread may read. Keeps the file of the block that was read last open: ranges are often near
-// each other. A file that is evicted meanwhile stays readable.
+// Thread-safe. Keeps the file of the last block open: ranges are often close to each other. An
+// evicted file stays readable.
 class cached_reader final : public byte_reader {
  public:
   cached_reader(std::shared_ptr<disk_cache::state> cache, cached_entity entity)
@@ -42,7 +42,7 @@ class cached_reader final : public byte_reader {
   cached_entity entity_;
   std::string name_;
   mutable std::mutex mutex_;
-  mutable std::uint64_t number_ = 0;  // of the block of the file; guarded by mutex_, as the next
+  mutable std::uint64_t number_ = 0;  // the block of file_; both are guarded by mutex_
   mutable shared_file file_;
 };
 
@@ -62,8 +62,8 @@ void cached_reader::keep_file(std::uint64_t number, shared_file opened) const {
   std::swap(file_, opened);
 }
 
-// The file of a block whose content this process has verified, of the entity; null if it is to be
-// read as a whole.
+// The file of a block of the entity, if this process has verified its content; null if the block
+// must be read as a whole.
 task<cached_reader::shared_file> cached_reader::open_verified(std::uint64_t number) const {
   auto key = cache_->key_of(entity_.url(), number);
   auto found = co_await open_block(*cache_, key);
@@ -98,12 +98,13 @@ task<> cached_reader::read_in_block(std::uint64_t number, std::span<std::byte> i
   std::memcpy(into.data(), part.data(), part.size());
 }
 
-// Only what is asked for: a block that has no room would be fetched for each range in it.
+// Reads only the requested bytes: a block without room in the cache would be fetched again for each
+// range in it.
 task<buffer> cached_reader::read_through(std::uint64_t offset, std::size_t bytes) const {
   ++cache_->refused;
   cache_->directory.refuse(bytes);
   auto part = co_await fetch_part(*cache_, entity_.url(), offset, bytes, &entity_);
-  co_return part.content().slice(0, bytes);  // of a whole object where that is all one gets
+  co_return part.content().slice(0, bytes);  // the store may have returned the whole object
 }
 
 task<std::size_t> cached_reader::read_at(std::span<std::byte> into, std::uint64_t offset) const {
@@ -119,7 +120,7 @@ task<std::size_t> cached_reader::read_at(std::span<std::byte> into, std::uint64_
   co_return into.size();
 }
 
-// A large part of a block is a view of it.
+// Returns a large part of a block as a view of it.
 task<buffer> cached_reader::read_at(std::uint64_t offset, std::size_t bytes) const {
   require_inside(offset, bytes);
   auto number = offset / cache_->block_bytes;

@@ -1,4 +1,4 @@
-// What caches of stores have in common.
+// The common parts of caches of stores.
 
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace lade::detail {
 
-// Of a run, as caches count it. There is always one behind it: the last number that an epoch can
-// have counts as the one before.
+// The epoch of a run as caches count it. The largest number counts as the one before, so that each
+// epoch has a successor.
 inline std::uint64_t counted_epoch(std::uint64_t of_run) noexcept {
   return std::min(of_run, std::numeric_limits<std::uint64_t>::max() - 1);
 }
 
-// The store of a cache, unless it is null: then error(invalid_argument).
+// Returns the store of a cache. Throws error(invalid_argument) if it is null.
 inline std::shared_ptr<const io::store> require_store(std::string_view doing,
                                                       std::shared_ptr<const io::store> upstream) {
   if (!upstream) throw error(errc::invalid_argument, doing, "no store is given");

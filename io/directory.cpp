@@ -25,7 +25,7 @@ static entry_kind kind_of_mode(mode_t mode) {
   return S_ISREG(mode) ? entry_kind::file : entry_kind::other;
 }
 
-// Follows links. One that leads nowhere counts as a file.
+// Follows links. A dangling link counts as a file.
 static entry_kind kind_of_entry(int directory, const dirent& entry) {
   if (entry.d_type == DT_REG) return entry_kind::file;
   if (entry.d_type == DT_DIR) return entry_kind::directory;
@@ -77,8 +77,8 @@ static std::string path_below(const std::string& root, const std::string& relati
   return root.ends_with('/') ? root + relative : root + '/' + relative;
 }
 
-// Walks a tree depth first. In each directory the names are in order, those of directories with a
-// slash at their end, which makes it the order of the whole paths.
+// Walks a tree depth first. Names in a directory are sorted, with a slash appended to directories.
+// So whole paths are in order, too.
 class files::walk {
  public:
   explicit walk(const files& wanted_files) : what_(wanted_files) {
@@ -121,7 +121,7 @@ class files::walk {
     return std::nullopt;
   }
 
-  // Below the root, a directory that cannot be read may be left out.
+  // Enters a directory. Below the root, unreadable directories may be skipped, by the policy.
   void enter(const std::string& path, const glob::position& at) {
     if (!what_.unreadable_ || path.empty()) return read(path, at);
     try {
@@ -159,7 +159,7 @@ class files::walk {
 
   const files& what_;
   std::vector<level> levels_;  // the directories that the walk is in
-  bool found_ = false;         // a file
+  bool found_ = false;         // whether a file was found
 };
 
 files::files(std::string root, std::string_view pattern, files_options options)
@@ -206,8 +206,8 @@ std::vector<std::string> files::directories() const {
   return names;
 }
 
-// The sample of the file at `path` below `root`, labelled with the place of its first directory
-// among `classes`.
+// The sample of the file at `path` below `root`. Its label is the index of its first directory in
+// `classes`.
 static sample make_sample(const std::string& root, const std::string& path,
                           const std::vector<std::string>& classes) {
   auto label = sample::no_label;
@@ -226,14 +226,14 @@ async_generator<sample> files::list_directory(files what, bool labelled) {
   }
 }
 
-// Sorted, each once.
+// Sorts and removes duplicates.
 static void sort_classes(std::vector<std::string>& classes) {
   std::ranges::sort(classes);
   const auto again = std::ranges::unique(classes);
   classes.erase(again.begin(), again.end());
 }
 
-// What directories() has of a directory.
+// Adds the first directory of a path to the result of directories().
 static void add_class(std::vector<std::string>& classes, std::string_view path) {
   auto slash = path.find('/');
   if (slash == std::string_view::npos || path.starts_with('.')) return;
@@ -241,8 +241,8 @@ static void add_class(std::vector<std::string>& classes, std::string_view path) 
   if (classes.empty() || classes.back() != name) classes.emplace_back(name);
 }
 
-// The objects below the root that match, without labels. `classes` gets the first directories of
-// all objects, which are sorted at the end.
+// Lists the matching objects below the root, without labels. Adds the first directories of all
+// objects to `classes`, and sorts them at the end.
 async_generator<sample> files::list_objects(files what, std::vector<std::string>* classes) {
   auto prefix = path_below(what.root_, "");
   auto listed = find_store(what.root_);
@@ -316,7 +316,7 @@ async_generator<sample> files::list() const { return list(*this, false); }
 std::vector<sample> files::list_all() const { return list_all(false); }
 task<std::vector<sample>> files::load_all() const { return load_all(*this, false); }
 
-// A path has no two slashes in a row, so no other file is called like that.
+// Paths never contain "//", so the identity is unique.
 std::string labelled_files::identity_of(const sample& file) const {
   return fmt::format("{}//{}", files_.identity_of(file), file.label());
 }

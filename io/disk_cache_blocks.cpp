@@ -167,7 +167,7 @@ static void require_part(const std::string& url, const object_part& got, std::ui
                           expected, offset));
 }
 
-// Reads the part. Empty if the object is not that version any more.
+// Reads the part. Empty if the object has another version by now.
 static task<std::optional<object_part>> part_of_entity(disk_cache::state& cache,
                                                        const cached_entity& entity,
                                                        std::uint64_t offset, std::size_t bytes) {

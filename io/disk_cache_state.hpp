@@ -65,7 +65,7 @@ struct disk_cache::state {
   block_set requested;       // objects for which the store was queried in this process
   block_set uncacheable;     // objects of which only the first block can be cached
 
-  // For each hash of a block, a mark of the last block verified. Blocks with the same hash evict
+  // For each hash of a block, a mark of the last verified block. Blocks with the same hash replace
   // each other's marks, and are verified more often.
   std::vector<std::atomic<std::uint64_t>> verified =
       std::vector<std::atomic<std::uint64_t>>(std::size_t{1} << 17);
@@ -100,7 +100,8 @@ class found_block {
   found_block() = default;
 
   buffer file;
-  std::optional<detail::block_label> label;  // a view of `file`; empty if there is no whole block
+  std::optional<detail::block_label> label;  // a view of `file`; empty if there is no complete
+                                             // block
 };
 
 // Looks for a block on the disk. Removes it if it is damaged.
@@ -110,13 +111,12 @@ task<found_block> find_file(disk_cache::state& cache, detail::block_key key, std
 buffer count_hit(disk_cache::state& cache, const found_block& found) noexcept;
 
 // Removes the first block of an entity, which identifies its object, if it is still the one on the
-// disk. The caller must not be fetching that block. All references must outlive the task, here and
-// below.
+// disk. The caller must not be fetching that block. All references must outlive the task, also in
+// the functions below.
 task<> forget_entity(disk_cache::state& cache, const cached_entity& entity);
 
-// Reads a part of an object from the store. `entity`: the version that it must belong to; null for
-// the first part of an object. If the object has changed, drops what is cached of it, and throws
-// error(changed).
+// Reads a part of an object from the store. `entity`: the required version; null for the first part
+// of an object. If the object has changed, removes it from the cache, and throws error(changed).
 task<object_part> fetch_part(disk_cache::state& cache, const std::string& url, std::uint64_t offset,
                              std::size_t bytes, const cached_entity* entity);
 
@@ -135,10 +135,10 @@ class labelled_file {
 
   std::shared_ptr<const file> from;
   std::string etag;
-  detail::block_label label;  // without texts
+  detail::block_label label;  // without strings
 };
 
-// Empty if the block is not on the disk, or not whole.
+// Empty if the block is not on the disk, or not complete.
 task<std::optional<labelled_file>> open_block(disk_cache::state& cache, detail::block_key key);
 
 // A reader of an object of several blocks.

@@ -43,8 +43,8 @@ static std::int64_t file_check(std::int64_t result, std::string_view doing,
   raise(static_cast<int>(-result), operation);
 }
 
-// Flags for files in lade's own directories, which hold regular files only. A FIFO that somebody
-// has put there must not block the open, and a link must not be followed.
+// Flags for files in lade's directories, which have only regular files. A FIFO placed there must
+// not block the open, and a link must not be followed.
 static constexpr int own_file_flags = O_NOFOLLOW | O_NONBLOCK;
 
 static void require_own_file(int fd, const struct ::stat& found, const std::string& path) {
@@ -87,8 +87,8 @@ static std::size_t whole_pages(std::size_t bytes) {
   return (bytes + direct_bytes - 1) / direct_bytes * direct_bytes;
 }
 
-// With so many operations in flight, a run waits for the disk. A run that waits for something else
-// has few: it starts a read whenever an item is consumed.
+// With this many operations in flight, a run waits for the disk. A run that waits for something
+// else has few: it starts a read whenever an item is consumed.
 static constexpr std::size_t hurried_operations = 8;
 
 static bool is_hurried() { return operations_in_flight() >= hurried_operations; }
@@ -232,7 +232,7 @@ static async_generator<buffer> open_and_stream(std::string path, stream_options 
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
 }
 
-// Keeps the store as long as its stream.
+// Keeps the store alive as long as its stream.
 static async_generator<buffer> stream_of([[maybe_unused]] std::shared_ptr<const store> from,
                                          async_generator<buffer> chunks) {
   while (auto* chunk = co_await chunks.next()) co_yield *chunk;
@@ -263,12 +263,12 @@ task<file_info> stat(std::string path) {
 
 using read_permit = detail::open_files::permit;
 
-// What a file that does not know its size is read into at first.
+// The first buffer for a file of unknown size.
 static constexpr std::size_t unsized_bytes = std::size_t{64} << 10;
 
-// Its content so far in at least twice the memory. The file stays open where that is waited for,
-// since a pipe that is closed is lost; but aside, since the item that the run waits for may need
-// the permit. Where too many are aside, it goes beyond the limit of memory.
+// Returns the content in at least twice the memory. While it waits for memory, the file stays open,
+// since closing a pipe loses its data. But it yields its slot: the item that the run waits for may
+// need one. If too many reads have yielded, it allocates beyond the memory limit.
 static task<buffer> enlarge(buffer content, read_permit& permit) {
   auto bytes = std::max(unsized_bytes, 2 * content.size());
   auto& current = co_await this_context_reference();
@@ -279,7 +279,8 @@ static task<buffer> enlarge(buffer content, read_permit& permit) {
   co_return std::move(*larger);
 }
 
-// The first so many bytes, which keep no more than twice their memory, if that can be had.
+// Returns the first `bytes` bytes. Copies them to smaller memory if they fill less than half and
+// memory is available.
 static buffer trim(const context& current, const buffer& content, std::size_t bytes) {
   std::optional<buffer> smaller;
   if (bytes < content.size() / 2) smaller = try_allocate(current, bytes);
@@ -288,7 +289,7 @@ static buffer trim(const context& current, const buffer& content, std::size_t by
   return *std::move(smaller);
 }
 
-// Reads a file that does not know its size, at first into `content`.
+// Reads a file of unknown size, at first into `content`.
 static task<buffer> read_to_end(int fd, const std::string& path, std::optional<buffer> content,
                                 read_permit& permit) {
   auto& current = co_await this_context_reference();
@@ -302,16 +303,16 @@ static task<buffer> read_to_end(int fd, const std::string& path, std::optional<b
   }
 }
 
-// What all reading of small files comes down to. One coroutine, since each one more costs a
-// hundredth of reading a cached file of 4 KiB. The path must outlive the await.
+// The hot path of reading files. It is one coroutine: each further one would cost a hundredth of
+// reading a cached file of 4 KiB. `path` must outlive the await.
 //
-// Memory is waited for without an open file, unless that is a pipe: so many reads may wait for it
-// that there would be no descriptor for the one whose item the run waits for. A file that is larger
-// afterwards is waited for again; one that grows each time gets its memory beyond the limit, so
-// that its read ends.
+// Memory: a read waits for memory without an open file. Otherwise, waiting reads could use up the
+// descriptors that the item needs which the run waits for. Then it opens the file again, since its
+// size may have changed. After most_waits such waits, it allocates beyond the limit, so that the
+// read of a growing file ends. A pipe stays open, since closing it loses its data.
 //
-// `is_absent`, if given, is set where there is no such file, which is then no failure; the
-// directory is one of our own.
+// `is_absent`: if not null, a missing file is not a failure but sets it; and `directory` is one of
+// lade's directories.
 static task<buffer> read_whole(const std::string& path, read_options options,
                                int directory = AT_FDCWD, bool* is_absent = nullptr) {
   constexpr int most_waits = 3;
@@ -323,7 +324,7 @@ static task<buffer> read_whole(const std::string& path, read_options options,
     if (awaited_bytes > 0) content = co_await allocate(awaited_bytes);
     auto permit = co_await detail::open_files::of_process().read_whole();
     std::int64_t opened = detail::open_cached(current, directory, path);
-    bool is_foreign = is_absent && opened < 0;  // perhaps: it was not found among regular files
+    bool is_foreign = is_absent && opened < 0;  // it may be something other than a regular file
     int flags = is_foreign ? own_file_flags : 0;
     if (opened < 0) opened = co_await open_call(path, directory, flags);
     if (lacks_descriptor(opened)) opened = co_await open_later(path, nullptr, directory, flags);
@@ -359,10 +360,10 @@ static task<buffer> read_whole(const std::string& path, read_options options,
       detail::direct_reads::share in_flight;
       if (direct) in_flight = co_await device->acquire(std::min(rest.size(), direct_piece_bytes));
       auto result = co_await read_call(fd, rest, done, false, direct);
-      if (direct && result % static_cast<std::int64_t>(direct_bytes) != 0) {  // how the last ends
+      if (direct && result % static_cast<std::int64_t>(direct_bytes) != 0) {  // the end of the file
         direct = false;
         fcntl(fd, F_SETFL, 0);
-        if (result == -EINVAL) continue;  // the file system cannot, though it said that it could
+        if (result == -EINVAL) continue;  // the file system refuses O_DIRECT only now
       }
       if (file_check(result, "read", path) == 0) break;
       done += static_cast<std::size_t>(result);
@@ -386,7 +387,7 @@ task<buffer> read_file(std::string path, read_options options) {
 
 static task<sample> read_url(sample from, io::read_options options) {
   auto store = io::find_store(from.key());
-  if (!store) {  // a URL of a file, or no path
+  if (!store) {  // a URL of a file, or a path
     auto content = co_await io::read_file(from.key(), options);
     co_return std::move(from).with_data(std::move(content));
   }

@@ -114,11 +114,11 @@ task<bool> ends_within(std::chrono::nanoseconds limit, std::shared_ptr<Flight> o
 
 // Waits for the end of a flight that another coroutine leads. Returns whether it has ended.
 //
-// Returns false where waiting longer could deadlock:
-//   - The leader waits for memory, and the caller is one that never waits for memory: its run needs
-//     its item next, or it belongs to no run. The memory may be held by items behind the caller's.
-//     That state is polled, which suffices since it does not change by itself.
-//   - The flight has not ended after 20 seconds: its store may hang, or need what the caller holds.
+// Returns false if waiting longer could deadlock:
+//   - The leader waits for memory, and the caller never does: its run needs its item next, or it
+//     belongs to no run. Items after the caller's may hold the memory. This state is polled.
+//   - The flight has not ended after 20 seconds: its store may hang, or need something that the
+//     caller holds.
 template <class Flight>
 task<bool> ends_in_time(std::shared_ptr<Flight> other) {
   constexpr std::chrono::nanoseconds longest = std::chrono::seconds(20);

@@ -42,7 +42,7 @@ class glob::parser {
     return at;
   }
 
-  // The place behind the character, escaped character or set at `at`.
+  // The position after the character, escaped character or set at `at`.
   std::size_t behind(std::string_view text, std::size_t at) const {
     if (text[at] == '\\') {
       if (at + 1 == text.size()) refuse("'\\' at the end");
@@ -54,12 +54,12 @@ class glob::parser {
   std::size_t end_of_set(std::string_view text, std::size_t open) const {
     auto at = open + 1;
     if (at < text.size() && (text[at] == '!' || text[at] == '^')) ++at;
-    auto close = text.find(']', at + 1);  // one that comes first is a member
+    auto close = text.find(']', at + 1);  // a leading ']' is a member
     if (close == text.npos) refuse("'[' without ']'");
     return close;
   }
 
-  // Replaces the first {a,b} of `text` by each of its choices. Returns whether there is one.
+  // Replaces the first {a,b} of `text` by each of its alternatives. Returns whether there is one.
   bool expand_braces(std::string_view text, std::vector<std::string>& results) const {
     auto open = find(text, 0, "{");
     if (open == text.size()) return false;
@@ -166,7 +166,7 @@ glob::position glob::enter(const position& directory, std::string_view name) con
   return {*this, std::move(reached)};
 }
 
-// "**" matches no directory, too.
+// "**" also matches zero directories.
 std::uint64_t glob::skip_any_depth(const alternative& parts, std::uint64_t reached) {
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (parts[i].any_depth && (reached >> i & 1)) reached |= std::uint64_t{1} << (i + 1);
@@ -186,13 +186,13 @@ std::uint64_t glob::step(const alternative& parts, std::uint64_t reached, std::s
   return skip_any_depth(parts, next);
 }
 
-// Goes back to the last star only: what an earlier one could match, the last one can as well.
+// Backtracks only to the last star: it can match everything that an earlier one could.
 bool glob::matches(const component& part, std::string_view name) {
   auto& pieces = part.pieces;
   std::size_t piece = 0;
   std::size_t byte = 0;
   std::size_t behind_star = pieces.size() + 1;  // none yet
-  std::size_t star_end = 0;                     // how far the last star reaches
+  std::size_t star_end = 0;                     // the end of the last star's match
   while (byte < name.size()) {
     if (piece < pieces.size() && pieces[piece].star) {
       behind_star = ++piece;

@@ -1,4 +1,4 @@
-// What caches have of an object, as a reader.
+// A reader of an object's content that a cache holds.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lade::io {
 
-// The whole content, with the entity tag of its object.
+// The whole content, with the object's entity tag.
 class kept_reader final : public byte_reader {
  public:
   kept_reader(object_part whole, std::string name)

@@ -29,7 +29,7 @@ struct memory_cache::state {
 
     buffer content;
     std::string etag;
-    std::uint64_t used_in;  // the last epoch in which it was
+    std::uint64_t used_in;  // the last epoch of use
   };
 
   state(std::shared_ptr<const store> cached, const memory_cache_options& requested)
@@ -55,7 +55,7 @@ struct memory_cache::state {
   std::unordered_map<std::string, entry> entries;  // by URL without its signature
   std::unordered_set<std::string> large;           // objects that are too large to cache
   std::uint64_t epoch = 0;                         // counted by the cache, independent of runs
-  std::uint64_t refused_bytes = 0;                 // that did not fit in this epoch
+  std::uint64_t refused_bytes = 0;                 // bytes that did not fit in this epoch
   cache_statistics counters;
 };
 
@@ -147,7 +147,8 @@ static bool is_recorded_as_large(memory_cache::state& cache, const std::string& 
   return is_large;
 }
 
-// Reads a whole object. Empty if it is too large. `key`: its key in the cache, here and below.
+// Reads a whole object. Empty if it is too large. `key`: its key in the cache, also in the
+// functions below.
 static task<std::optional<object_part>> fetch_object(memory_cache::state& cache,
                                                      const std::string& url,
                                                      const std::string& key) {

@@ -66,7 +66,7 @@ void open_files::erase_unused(const context* opener) noexcept {
   if (found->second.files == 0 && found->second.waiting == 0) holders_.erase(found);
 }
 
-// A file has been closed.
+// Call when a file has been closed.
 void open_files::resume_waiters() noexcept {
   wait_list served;
   {

@@ -13,19 +13,18 @@
 
 namespace lade::detail {
 
-// Counts the open files. Any thread.
+// Counts the open files. Thread-safe.
 //
 // Two kinds of openers hold files:
 //   - A read of a whole file. At most `limit` such reads are in progress. While it holds its
 //     descriptor, a read waits only for its own I/O, so waiting for a permit cannot deadlock. A
 //     read that must wait for something else yields its slot first; at most limit / 2 reads have
 //     yielded.
-//   - A program that opens files itself: a holder, known by its context. It may hold a file while
-//   it
-//     waits for another one, so its opens do not wait for the limit.
+//   - A program that opens files itself: a holder, identified by its context. It may hold a file
+//     while it waits for another one, so its opens do not wait for the limit.
 //
 // If the system refuses a descriptor, the open waits for the next close. It waits only while some
-// opener can still close a file: a read, or a holder none of whose opens waits.
+// opener can still close a file: a read, or a holder that has no waiting open.
 class open_files {
  public:
   class read_awaiter;

@@ -1,4 +1,4 @@
-// Which files are read into the page cache, and which past it with O_DIRECT.
+// Decides which files are read through the page cache, and which past it with O_DIRECT.
 
 #pragma once
 
@@ -42,13 +42,13 @@ class page_cache_use {
   static constexpr unsigned files_per_probe = 8;
 
   bool reserve(std::uint64_t bytes) noexcept;
-  bool was_read(std::uint64_t file) noexcept;  // and records that it is read now
+  bool was_read(std::uint64_t file) noexcept;  // and records this read
 
   std::atomic<std::uint64_t> budget_;
 
   // Estimates: updates of several threads may be lost.
   std::atomic<unsigned> cached_in_a_row_ = 0;
-  std::atomic<unsigned> files_ = 0;  // that should_probe() was asked about
+  std::atomic<unsigned> files_ = 0;  // calls of should_probe()
 
   // A bit for each hash of a file that has been read. A file whose bit another file has set counts
   // as read: it goes into the page cache one epoch early.

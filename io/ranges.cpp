@@ -21,7 +21,7 @@ std::vector<detail::merged_range> detail::merge_ranges(std::span<const io::objec
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(ranges[i].offset, i); });
   std::vector<merged_range> merged;
-  std::uint64_t end = 0;  // of the last one
+  std::uint64_t end = 0;  // of the last merged range
   for (auto i : order) {
     auto [offset, bytes] = ranges[i];
     auto first = merged.empty() ? offset : merged.back().all.offset;
@@ -41,7 +41,7 @@ std::vector<detail::merged_range> detail::merge_ranges(std::span<const io::objec
 
 namespace io {
 
-// Reads that workers share: each takes the next that nobody has taken.
+// Reads that workers share: each worker takes the next one.
 struct shared_reads {
   const byte_reader& from;
   std::vector<std::pair<std::uint64_t, std::span<std::byte>>> reads = {};
@@ -61,7 +61,7 @@ static task<> fill_some(shared_reads& work) {
   }
 }
 
-// The first failure ends the others.
+// The first failure cancels the other reads.
 static task<> fill_all(shared_reads& work, unsigned concurrency) {
   auto workers = std::min<std::size_t>(concurrency, work.reads.size());
   if (workers == 1) co_return co_await fill_some(work);
@@ -78,8 +78,8 @@ static void require_inside_object(const byte_reader& object, const object_range&
               fmt::format("it has {} bytes", size));
 }
 
-// Memory is allocated before the reads begin, in order: a read that waits for memory while another
-// has it could wait for ever.
+// Memory is allocated in order before the reads start: a read that waited for memory held by
+// another read could wait forever.
 task<std::vector<buffer>> read_ranges(std::shared_ptr<const byte_reader> from,
                                       std::vector<object_range> ranges, ranges_options options) {
   detail::require_count("read ranges of " + from->name(), "concurrency", options.concurrency,
@@ -119,7 +119,7 @@ task<> read_in_parts(std::shared_ptr<const byte_reader> from, std::span<std::byt
   if (!work.reads.empty()) co_await fill_all(work, options.concurrency);
 }
 
-// The next parts, of which there is at least one.
+// The next parts, at least one.
 static task<std::vector<buffer>> read_next_parts(std::shared_ptr<const byte_reader> from,
                                                  std::uint64_t offset, unsigned parts,
                                                  std::size_t part_bytes) {

@@ -99,7 +99,7 @@ std::shared_ptr<const store> find_store(std::string_view name) {
   throw error(errc::invalid_argument, "open " + printable(without_secrets(name)), reason);
 }
 
-// RFC 8089: an empty host or "localhost", and a path with percent-encoded bytes.
+// The path of a file URL (RFC 8089): the host is empty or "localhost", the path is percent-encoded.
 static std::string path_of_url(std::string_view name) {
   auto rest = name.substr(std::string_view("file://").size());
   auto host = rest.substr(0, rest.find('/'));

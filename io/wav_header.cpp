@@ -23,7 +23,7 @@ void wav_header::refuse(std::string_view why) const {
               fmt::format("{} (at byte {})", why, offset_));
 }
 
-// Throws unless `part` has so many bytes of what begins there.
+// Throws unless `part` has `bytes` bytes.
 void wav_header::require(std::uint64_t bytes, std::span<const std::byte> part,
                          std::string_view what) const {
   if (bytes > part.size()) refuse("it ends in " + std::string(what));
@@ -74,7 +74,7 @@ void wav_header::take_chunk(std::span<const std::byte> part) {
   offset_ += 8 + std::uint64_t{bytes} + bytes % 2;
 }
 
-// The format of samples by their tag and the bits of each.
+// The encoding for a format tag and the bits per sample.
 static std::optional<wav_encoding> wav_encoding_of(unsigned tag, unsigned bits) noexcept {
   using enum wav_encoding;
   constexpr unsigned pcm = 1;
@@ -117,7 +117,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
                        info_.channels, bits, wav_frame_bytes(info_)));
 }
 
-// The bytes of the data, which begin at offset_. Throws if they are not there.
+// The number of data bytes from offset_ on. Throws if the file does not have them.
 std::uint64_t wav_header::bytes_of_data(std::uint32_t stored) const {
   auto there = size_ - offset_;
   if (is_streamed_ && (stored == 0 || stored == wav_unknown_bytes)) return there;
@@ -149,15 +149,15 @@ std::size_t wav_frame_bytes(const wav_info& info) noexcept {
   return info.channels * wav_sample_bytes(info.encoding);
 }
 
-// One sample of each encoding.
+// Functions that load one sample of each encoding.
 static std::int32_t load_i24(const std::byte* from) noexcept {
   auto low = static_cast<std::uint32_t>(load_little<std::uint16_t>(from));
   auto all = low << 8 | std::to_integer<std::uint32_t>(from[2]) << 24;
   return static_cast<std::int32_t>(all) >> 8;
 }
 
-// In blocks of a constant size, on local copies that alias nothing: compilers vectorise such loops
-// also at -O2.
+// Converts in blocks of constant size on local copies without aliases: compilers vectorise such
+// loops also at -O2.
 template <std::size_t Bytes, class T, class F>
 static void convert_wav_samples(std::span<const std::byte> samples, T* into, F sample) noexcept {
   constexpr std::size_t block = 64;
@@ -193,7 +193,7 @@ static void convert_to_f32(wav_encoding encoding, std::span<const std::byte> sam
       return convert_wav_samples<4>(samples, into, [=](const std::byte* from) {
         return scaled(load_little<std::int32_t>(from), 0x1p-31F);
       });
-    case f32: return;  // which are as they must be
+    case f32: return;  // already f32
     case f64:
       return convert_wav_samples<8>(samples, into, [](const std::byte* from) {
         return static_cast<float>(load_little<double>(from));

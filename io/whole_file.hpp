@@ -1,6 +1,6 @@
-// Files in directories of our own that may be absent. What is no regular file throws error: nobody
-// waits for the other end of a FIFO. Links are not followed, but by try_open_own one to a regular
-// file that the kernel has in memory.
+// Reads and opens files in lade's directories that may be absent. Anything but a regular file
+// throws error, so that no FIFO blocks. Links are not followed, except by try_open_own to a regular
+// file whose path the kernel has cached.
 
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace lade::io {
 
-// As read_file, of a name in an open directory; the name must outlive the task. Sets `is_absent` if
-// there is no such file, and then returns nothing.
+// As read_file, for a name in an open directory. `name` must outlive the task. If there is no such
+// file, sets `is_absent` and returns an empty buffer.
 task<buffer> read_if_there(int directory, const std::string& name, bool& is_absent);
 
 // As try_open.

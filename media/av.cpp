@@ -31,7 +31,7 @@ const std::error_category& av_category() noexcept {
       av_strerror(code, text, sizeof text);
       return text;
     }
-    // AVERROR(errno) is a small number; FFmpeg's own codes are four letters each.
+    // AVERROR(errno) is a small number; FFmpeg's own codes are four letters.
     std::error_condition default_error_condition(int code) const noexcept override {
       constexpr int largest_errno = 4095;
       const int system = AVUNERROR(code);

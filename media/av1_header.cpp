@@ -7,7 +7,7 @@
 
 namespace lade::media {
 
-// Reads numbers of any number of bits, high bit first (4.10.2). Behind the end there are zeros.
+// Reads numbers of any number of bits, high bit first (4.10.2). Reads zeros past the end.
 class av1_bits {
  public:
   explicit av1_bits(detail::byte_view bytes) : bytes_(bytes) {}
@@ -20,7 +20,7 @@ class av1_bits {
   bool flag() noexcept { return number(1) != 0; }
   void skip(unsigned bits) noexcept { at_ += bits; }
 
-  // A number of variable length (4.10.3).
+  // uvlc() (4.10.3)
   void skip_uvlc() noexcept {
     unsigned zeros = 0;
     while (zeros < 32 && !flag()) ++zeros;
@@ -34,13 +34,14 @@ class av1_bits {
   std::size_t at_ = 0;
 };
 
-// How long the delays of an operating point are, if a decoder model is described (5.5.3, 5.5.4).
+// Skips timing_info (5.5.3) and decoder_model_info (5.5.4). Returns the bits of an operating
+// point's delays; 0 if there is no decoder model.
 static unsigned skip_av1_timing(av1_bits& in) noexcept {
   in.skip(32 + 32);                // num_units_in_display_tick, time_scale
   if (in.flag()) in.skip_uvlc();   // num_ticks_per_picture_minus_1
   if (!in.flag()) return 0;        // decoder_model_info_present_flag
   const auto bits = in.number(5);  // buffer_delay_length_minus_1
-  in.skip(32 + 5 + 5);             // num_units_in_decoding_tick, lengths of two times
+  in.skip(32 + 5 + 5);             // num_units_in_decoding_tick, two more lengths
   return bits + 1;
 }
 
@@ -83,7 +84,7 @@ void av1_sizes::end_sample() noexcept {
   begin_header();
 }
 
-// A number in groups of seven bits, low ones first (4.10.5).
+// leb128() (4.10.5): groups of seven bits, the lowest group first.
 static std::uint64_t av1_leb128(std::span<const std::byte> bytes) noexcept {
   std::uint64_t value = 0;
   for (auto i = bytes.size(); i-- > 0;)
@@ -91,8 +92,8 @@ static std::uint64_t av1_leb128(std::span<const std::byte> bytes) noexcept {
   return value;
 }
 
-// The header of an OBU, and its size (5.3.1, 5.3.2). An OBU without a size goes to the end of its
-// sample. libaom skips zeros between OBUs.
+// obu_header and obu_size (5.3.1, 5.3.2). An OBU without a size extends to the end of its sample.
+// Zeros between OBUs are skipped, as in libaom.
 void av1_sizes::add_to_header(std::uint8_t byte) noexcept {
   constexpr std::size_t longest_size = 8;
   kept_[kept_bytes_++] = std::byte{byte};

@@ -31,12 +31,13 @@ struct avif_box {
   detail::byte_view contents;
 };
 
-// Takes the first of `boxes` away; an empty one at the end, and where boxes are damaged.
+// Removes the first of `boxes` and returns it. Returns an empty box at the end, or if the boxes are
+// damaged.
 static avif_box next_avif_box(detail::byte_view& boxes) noexcept {
   auto size = boxes.big(0, 4);
   const std::size_t header = size == 1 ? 16 : 8;
   if (size == 1) size = boxes.big(8, 8);
-  if (size == 0) size = boxes.size();  // it is the last
+  if (size == 0) size = boxes.size();  // the box extends to the end
   if (size < header || !boxes.holds(0, size)) return boxes = {}, avif_box{};
   const avif_box box{boxes.text().substr(4, 4), boxes.part(header, size - header)};
   boxes = boxes.from(size);
@@ -49,7 +50,7 @@ static detail::byte_view find_avif_box(detail::byte_view boxes, std::string_view
   return {};
 }
 
-// The identifiers of items coded as AV1, in order, by the contents of a box "iinf".
+// The sorted identifiers of the items of type "av01", from the contents of a box "iinf".
 static std::vector<std::uint64_t> av1_items(detail::byte_view information) {
   std::vector<std::uint64_t> items;
   auto boxes = information.from(information[0] == 0 ? 6 : 8);
@@ -66,7 +67,7 @@ bool avif_has_tracks(detail::byte_view file) noexcept {
   return !find_avif_box(file, "moov").empty();
 }
 
-// How many bytes the numbers of a box "iloc" have.
+// The sizes of the numbers in a box "iloc", in bytes.
 struct avif_lengths {
   std::size_t item = 0;
   std::size_t offset = 0;
@@ -82,7 +83,8 @@ static avif_lengths next_lengths(avif_numbers& location, std::uint64_t version) 
           .base = four >> 4 & 15};
 }
 
-// Without a length, extents are empty. Of one that ends behind the file, a first part may be read.
+// Adds the extents of one item. If an extent passes the end of the file, its first part is added,
+// because libavif may read that part. Extents without a length are empty.
 static void add_extents(avif_numbers& location, const avif_lengths& bytes, detail::byte_view source,
                         av1_sizes& sizes) noexcept {
   const auto base = location.next(bytes.base);
@@ -125,7 +127,7 @@ static bool any_locates_without_bytes(detail::byte_view boxes) noexcept {
   return false;
 }
 
-// Tracks have boxes "meta" of their own.
+// A track has its own box "meta".
 bool avif_has_empty_extents(detail::byte_view file) noexcept {
   if (any_locates_without_bytes(file)) return true;
   for (auto boxes = find_avif_box(file, "moov"); !boxes.empty();)
@@ -135,13 +137,13 @@ bool avif_has_empty_extents(detail::byte_view file) noexcept {
   return false;
 }
 
-// Entries of the boxes "stco" or "co64", and of "stsc".
+// The number of entries in the boxes "stco" or "co64", and in "stsc".
 struct avif_chunks {
   std::uint64_t offsets = 0;
   std::uint64_t counts = 0;
 };
 
-// `path` leads to the boxes that have the lists.
+// `path`: the types of the boxes around the lists, outermost first.
 static void add_chunks(detail::byte_view boxes, std::span<const std::string_view> path,
                        avif_chunks& chunks) noexcept {
   while (!boxes.empty()) {

@@ -1,4 +1,4 @@
-// Where the AV1 data of an AVIF file lie, as its boxes say (ISO/IEC 14496-12).
+// Locates the AV1 data in the boxes of an AVIF file (ISO/IEC 14496-12).
 
 #pragma once
 
@@ -8,18 +8,18 @@
 
 namespace lade::media {
 
-// Whether the file may be read as a sequence of images.
+// Whether the file has a sequence of images: a "moov" box.
 bool avif_has_tracks(detail::byte_view file) noexcept;
 
-// Whether items may have any number of extents that take no byte of the file; libavif allocates
-// them all.
+// Whether items may have extents without a length. They take no bytes of the file, so there can be
+// any number of them; libavif allocates memory for each.
 bool avif_has_empty_extents(detail::byte_view file) noexcept;
 
-// Whether the samples of a sequence lie in more chunks than libavif can number in good time: for
-// each it looks through the list of how many samples chunks have.
+// Whether libavif would need too long to number the chunks of a sequence: for each chunk, it
+// searches the list of chunk sizes ("stsc").
 bool avif_has_too_many_chunks(detail::byte_view file) noexcept;
 
-// Adds each item that is coded as AV1, be it needed for the image or not, to `sizes`.
+// Adds the data of every item of type "av01" to `sizes`, whether or not the image uses it.
 void add_avif_items(detail::byte_view file, av1_sizes& sizes);
 
 }  // namespace lade::media

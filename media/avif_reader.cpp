@@ -20,7 +20,7 @@ bool avif_reader::recognises(detail::byte_view file) noexcept {
   return file.from(4).begins("ftyp") && avifPeekCompatibleFileType(&data) != 0;
 }
 
-// libavif has renamed the field.
+// The field's name depends on the version of libavif.
 template <class Mirror>
 static int avif_mirror(const Mirror& mirror) {
   if constexpr (requires { mirror.axis; })
@@ -29,9 +29,9 @@ static int avif_mirror(const Mirror& mirror) {
     return mirror.mode;
 }
 
-// The Exif orientation of an image that is rotated to the left, then mirrored.
+// The Exif orientation of an image that is rotated anticlockwise, then mirrored.
 static int avif_orientation(const avifImage& image) {
-  // By quarters of a turn: unmirrored, top and bottom exchanged, left and right exchanged.
+  // Index: quarter turns. Rows: not mirrored; top and bottom exchanged; left and right exchanged.
   static constexpr int orientations[3][4] = {{1, 8, 3, 6}, {4, 5, 2, 7}, {2, 7, 4, 5}};
   const bool turned = (image.transformFlags & AVIF_TRANSFORM_IROT) != 0;
   const bool mirrored = (image.transformFlags & AVIF_TRANSFORM_IMIR) != 0;
@@ -39,7 +39,7 @@ static int avif_orientation(const avifImage& image) {
   return orientations[mirrored ? 1 + (avif_mirror(image.imir) & 1) : 0][quarters];
 }
 
-// The part of the stored image that is meant to be seen.
+// The clean aperture: the part of the stored image to show.
 static avifCropRect avif_aperture(const avifImage& image, const image_file& file) {
   avifCropRect part{0, 0, image.width, image.height};
   avifDiagnostics diagnostics{};
@@ -57,8 +57,8 @@ static void check_avif(avifResult result, const avifDecoder& decoder, const imag
                 decoder.diag.error[0] != '\0' ? decoder.diag.error : avifResultToString(result));
 }
 
-// dav1d prints what is wrong with damaged data. libavif 1.4 has it say so in avifDiagnostics; with
-// earlier ones another decoder takes its place, which is slower and prints nothing.
+// Selects a decoder that prints nothing. dav1d prints messages about damaged data before libavif
+// 1.4, which collects them in avifDiagnostics. Earlier versions use libaom, which is slower.
 static avifCodecChoice silent_avif_codec() noexcept {
   int major = 0;
   int minor = 0;
@@ -69,7 +69,7 @@ static avifCodecChoice silent_avif_codec() noexcept {
   return silent || !has_other ? AVIF_CODEC_CHOICE_AUTO : AVIF_CODEC_CHOICE_AOM;
 }
 
-// The size that a file names which libavif refuses, maybe for its size.
+// The size of a file that libavif refuses, possibly because of its size.
 static void find_avif_size(const image_file& file, std::int64_t& width, std::int64_t& height) {
   const detail::byte_view bytes(file.bytes);
   const auto at = bytes.text().find("ispe");
@@ -78,8 +78,8 @@ static void find_avif_size(const image_file& file, std::int64_t& width, std::int
   height = static_cast<std::int64_t>(bytes.big(at + 12, 4));
 }
 
-// What libavif reads from a file. Of the samples of a sequence, which it alone finds, the headers
-// are looked at before a decoder gets them.
+// The file as libavif's input. In a sequence, it parses the headers of each sample before a decoder
+// receives it: only libavif locates samples.
 struct avif_reader::samples {
   explicit samples(const image_file& file)
       : bytes(file.bytes), max_pixels(static_cast<std::uint64_t>(file.max_pixels)) {
@@ -111,7 +111,7 @@ struct avif_reader::samples {
   detail::byte_view bytes;
   std::uint64_t max_pixels;
   av1_sizes sizes{std::max<std::uint64_t>(bytes.size(), 64)};
-  bool of_sequence = false;  // what is read from now on
+  bool of_sequence = false;  // whether reads are of samples
   avifIO io{};
 };
 
@@ -124,7 +124,7 @@ static avif_decoder new_avif_decoder() {
 }
 
 void avif_reader::open(const image_file& file) {
-  samples from(file);  // outlives the decoder
+  samples from(file);  // must outlive the decoder
   const auto decoder = new_avif_decoder();
   prepare(*decoder, from, file);
   check_samples(*decoder, from, file);
@@ -149,15 +149,16 @@ void avif_reader::prepare(avifDecoder& decoder, samples& from, const image_file&
   decoder.maxThreads = 1;
   decoder.ignoreExif = AVIF_TRUE;
   decoder.ignoreXMP = AVIF_TRUE;
-  decoder.imageCountLimit = static_cast<std::uint32_t>(  // each has a byte of the file
+  decoder.imageCountLimit = static_cast<std::uint32_t>(  // an image has at least one byte
       std::clamp<std::size_t>(file.bytes.size(), 1, AVIF_DEFAULT_IMAGE_COUNT_LIMIT));
-  decoder.imageDimensionLimit = 0;                        // set_shape names the size
+  decoder.imageDimensionLimit = 0;                        // set_shape checks it and reports the
+                                                          // size
   decoder.strictFlags = AVIF_STRICT_ALPHA_ISPE_REQUIRED;  // many files lack a pixi property
   avifDecoderSetIO(&decoder, &from.io);
   parse(decoder, file);
 }
 
-// The planes, and what the decoder has beside them, are in memory of its own.
+// The planes and the decoder's working memory come from malloc, not from the run.
 void avif_reader::close() noexcept {
   rgba_.end_image();
   frame_reader::close();
@@ -181,10 +182,9 @@ void avif_reader::parse(avifDecoder& decoder, const image_file& file) {
   check_avif(result, decoder, file);
 }
 
-// The boxes may say that an image is small whose frames are large. Items are found by the boxes;
-// samples of a sequence, as libavif reads them, for which it is reset to read them again. A frame
-// that is larger than its sequence header says is refused by libaom, and by dav1d if it exceeds the
-// limit.
+// Refuses frames that are larger than the boxes state. Items are located by the boxes. Samples of a
+// sequence are checked as libavif reads them; so it is reset to read them again. Frames larger than
+// their sequence header are refused by libaom, and by dav1d if they exceed the limit.
 void avif_reader::check_samples(avifDecoder& decoder, samples& from, const image_file& file) {
   decoder.imageSizeLimit = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(file.max_pixels, 1, decoder.imageSizeLimit));

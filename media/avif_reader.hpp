@@ -1,4 +1,4 @@
-// AVIF by libavif.
+// Reads AVIF with libavif.
 
 #pragma once
 
@@ -19,11 +19,11 @@ class avif_reader final : public frame_reader {
   void open(const image_file& file) override;
   void close() noexcept override;
 
-  // The size and the orientation that `open` sets, without decoding. A damaged file may have others
-  // once it is decoded.
+  // Sets the size and the orientation without decoding. In a damaged file, they may differ from
+  // those that `open` sets.
   void read_header(const image_file& file);
 
-  // AVIF says by properties of its own how an image is turned. Its Exif data must be ignored.
+  // AVIF has properties for rotation and mirroring. Exif's orientation must be ignored.
   int orientation(const image_file&) const override { return orientation_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace lade::media {
 
-// Kinds of compression.
+// Values of biCompression.
 static constexpr unsigned bmp_plain = 0;
 static constexpr unsigned bmp_runs_8 = 1;
 static constexpr unsigned bmp_runs_4 = 2;
@@ -73,7 +73,7 @@ void bmp_reader::check_kind(const image_file& file, const header& file_header) {
               fmt::format("a BMP of {} bits with compression {}", bits, file_header.compression));
 }
 
-// `info` begins with the header. Masks lie behind its first 40 bytes, whatever its size.
+// `info`: the file from the header on. Masks follow the header's first 40 bytes, whatever its size.
 void bmp_reader::read_masks(const image_file& file, detail::byte_view info, header& file_header) {
   constexpr std::array<std::uint32_t, 3> of_16_bits{0x7c00, 0x3e0, 0x1f};
   constexpr std::array<std::uint32_t, 3> of_32_bits{0xff0000, 0xff00, 0xff};
@@ -140,8 +140,9 @@ void bmp_reader::convert_row(detail::byte_view row, const header& file_header, s
   }
 }
 
-// Runs: a count and an index, or two indices of 4 bits in turns. A count of 0 is followed by 0, the
-// end of a row; 1, the end of the image; 2, a step right and up; or a count of indices that follow.
+// RLE8 and RLE4. A run is a count and an index, or with 4 bits a pair of alternating indices. A
+// count of 0 is an escape, followed by 0: end of the row; 1: end of the image; 2: a step right and
+// up; or the number of literal indices that follow.
 void bmp_reader::read_runs(const image_file& file, const header& file_header) {
   const detail::byte_view data = detail::byte_view(file.bytes).from(file_header.pixels);
   const auto width = static_cast<std::size_t>(file_header.width);

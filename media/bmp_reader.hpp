@@ -1,4 +1,4 @@
-// BMP, decoded here: FFmpeg passes over files that are cut off.
+// Reads BMP with lade's own decoder: FFmpeg accepts truncated files.
 
 #pragma once
 
@@ -12,8 +12,10 @@
 
 namespace lade::media {
 
-// Reads the headers of Windows and OS/2; 1 to 32 bits a pixel with a palette or any masks; and both
-// kinds of run lengths. Pixels that those skip have the first colour of the palette.
+// Supports:
+// - the headers of Windows and OS/2
+// - 1 to 32 bits per pixel, with a palette or any masks
+// - both run-length encodings; skipped pixels have the first colour of the palette
 class bmp_reader final : public frame_reader {
  public:
   static bool recognises(detail::byte_view file) noexcept { return file.begins("BM"); }
@@ -22,7 +24,7 @@ class bmp_reader final : public frame_reader {
   void close() noexcept override;
 
  private:
-  // Bits of a pixel that hold one channel.
+  // The bits of a pixel that hold one channel.
   struct mask {
     int shift = 0;
     int bits = 0;
@@ -31,9 +33,9 @@ class bmp_reader final : public frame_reader {
     std::int64_t width = 0;
     std::int64_t height = 0;
     bool top_down = false;
-    unsigned bits = 0;  // of a pixel
+    unsigned bits = 0;  // per pixel
     unsigned compression = 0;
-    std::size_t pixels = 0;  // where they begin
+    std::size_t pixels = 0;  // offset of the first row
     std::array<mask, 3> masks{};
   };
 
@@ -47,7 +49,7 @@ class bmp_reader final : public frame_reader {
   void convert_row(detail::byte_view row, const header& file_header, std::uint8_t* out);
 
   palette colours_;
-  scratch indices_;  // of a row, or of all where they are stored as runs
+  scratch indices_;  // of one row; of all rows if they are run-length encoded
 };
 
 }  // namespace lade::media

@@ -16,7 +16,6 @@
 
 namespace lade::media {
 
-// Left, top, right, bottom.
 struct box_edges {
   double left = 0;
   double top = 0;
@@ -95,7 +94,7 @@ static void check_edges(const box_edges& box, std::int64_t i, box_format format,
     refuse("ends before it begins, as " + std::string(name_of(format)));
 }
 
-// The boxes that are left, and their numbers before.
+// The boxes that remain, and their indices in the input.
 struct kept_boxes {
   std::vector<box_numbers> boxes;
   std::vector<std::int64_t> numbers;

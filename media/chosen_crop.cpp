@@ -22,10 +22,10 @@ namespace lade::media {
 static bool has_no_fraction(double value) { return value == std::floor(value); }
 
 static bool lies_within(double begin, double length, int size) {
-  return begin >= 0 && length > 0 && begin + length <= size;  // false for what is not a number
+  return begin >= 0 && length > 0 && begin + length <= size;  // false for NaN
 }
 
-// Up to 32768, or to the size that the box keeps.
+// At most 32768, or the size of the image if that is larger.
 static bool is_possible_result(int size, int of_image) {
   constexpr int most = 1 << 15;
   return 1 <= size && size <= std::max(most, of_image);
@@ -111,7 +111,7 @@ chosen_crop stored_crop(const sample& in, std::string_view field, std::string_vi
   return crop_from(tensor_in(in, field, doing), doing);
 }
 
-// The size as stored, and how it is turned.
+// The size as stored, and the Exif orientation.
 static std::pair<image_size, int> size_by_header(const image_file& file) {
   used_decoders worker;
   auto& reader = worker->reader_of(file);

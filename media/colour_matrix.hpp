@@ -1,4 +1,4 @@
-// Y, Cb and Cr of video as R, G and B: the matrices and ranges of the standards.
+// Conversion of Y, Cb and Cr to R, G and B: the matrices and ranges of the standards.
 
 #pragma once
 
@@ -8,16 +8,17 @@
 
 namespace lade::media {
 
-// A matrix and a range, for 8-bit samples in fixed point. With y, u, v = 16 (Y - offset),
-// 16 (Cb - 128), 16 (Cr - 128), and products rounded to integers:
+// A matrix and a range for 8-bit samples, in fixed point. With y = 16 (Y - offset), u = 16 (Cb -
+// 128), v = 16 (Cr - 128), and each product rounded to an integer:
 //
 //   16 R = y + y luma + v + v red
 //   16 G = y + y luma - v + v green_v + u green_u
 //   16 B = y + y luma + 2 u + u blue
 //
-// The factors, multiples of 2^-15, are what is left of the matrix without its integer parts.
+// The factors are multiples of 2^-15. Each is an entry of the matrix minus the integer that the
+// formula adds, so that it fits into 16 bits.
 struct colour_conversion {
-  std::int16_t offset;  // what black is
+  std::int16_t offset;  // the code of black
   std::int16_t luma;
   std::int16_t red;
   std::int16_t green_u;
@@ -47,7 +48,7 @@ constexpr colour_conversion conversion_of(colour_matrix matrix, bool full_range)
           .blue = fixed(2 * (1 - kb) * chroma - 2)};
 }
 
-// For what has a range, but no chroma: `offset` and `luma`.
+// For samples with a range but without chroma: only `offset` and `luma` are used.
 inline constexpr auto limited_range = conversion_of(colour_matrix::bt709, false);
 
 }  // namespace lade::media

@@ -1,4 +1,4 @@
-// How pixels of other kinds become 8-bit grey or RGB.
+// Conversions of pixels to 8-bit grey or RGB.
 
 #pragma once
 
@@ -8,18 +8,19 @@
 
 namespace lade::media {
 
-// ITU-R BT.601 luma in fixed point, as Pillow rounds it.
+// Luma of Rec. ITU-R BT.601 in fixed point, rounded as in Pillow (libImaging/Convert.c, L24).
 inline std::uint8_t luma_of(int red, int green, int blue) {
   return static_cast<std::uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
 }
 
-// An unsigned sample of 1 to 16 bits: fewer than 8 are scaled to 255, of more the upper 8 are kept.
+// An unsigned sample of 1 to 16 bits as 8 bits. Fewer than 8 bits are scaled to 0..255; of more,
+// the upper 8 are kept.
 inline std::uint8_t byte_of(unsigned value, int bits) {
   return static_cast<std::uint8_t>(bits >= 8 ? value >> (bits - 8)
                                              : value * 255 / ((1U << bits) - 1));
 }
 
-// RGB from CMYK without a colour profile, as Pillow makes it. 255 is no ink, as Adobe writes it.
+// RGB from CMYK without a colour profile, as in Pillow. 255 is no ink, as in files of Adobe.
 inline std::array<std::uint8_t, 3> rgb_of_inverted_inks(const std::uint8_t* cmyk) {
   std::array<std::uint8_t, 3> rgb;
   for (std::size_t c = 0; c < 3; ++c) {
@@ -29,7 +30,7 @@ inline std::array<std::uint8_t, 3> rgb_of_inverted_inks(const std::uint8_t* cmyk
   return rgb;
 }
 
-// Looks up colours; those that were not set are grey.
+// A palette. Colours that are not set are grey.
 class palette {
  public:
   using colour = std::array<std::uint8_t, 3>;

@@ -25,14 +25,14 @@ orientation orientation_of(int exif) noexcept {
   }
 }
 
-// All of an axis, and the part from `begin` that is as if cut out before.
+// A whole axis; a part that is resized as if it had been cut out before.
 static axis_range whole_axis(int size) { return {0, static_cast<double>(size), 0, size}; }
 static axis_range cut_axis(std::int64_t begin, std::int64_t length) {
   return {static_cast<double>(begin), static_cast<double>(length), static_cast<int>(begin),
           static_cast<int>(begin + length)};
 }
 
-// The part of an axis of `size` whose resize is the middle `count` of a resize of all to `resized`.
+// The part that becomes the middle `count` samples when the axis of `size` is resized to `resized`.
 static axis_range middle_of_resized(int size, std::int64_t resized, int count) {
   const double scale = static_cast<double>(size) / static_cast<double>(resized);
   const double begin = std::nearbyint(static_cast<double>(resized - count) / 2);
@@ -87,7 +87,7 @@ static void mirror_range(axis_range& range, int size) {
   range = {size - range.begin - range.length, range.length, size - range.high, size - range.low};
 }
 
-// From the image as it is seen to the image as it is stored. `flip`: the result is flipped.
+// Converts the crop from the oriented image to the stored one. `flip`: mirror the result.
 static void store_turned(image_crop& crop, int stored_width, int stored_height, bool flip) {
   if (crop.turn.transposed) std::swap(crop.x, crop.y);
   if (crop.turn.mirror_x) mirror_range(crop.x, stored_width);
@@ -153,7 +153,7 @@ static void check_crop(int width, int height, const image_options& options) {
     throw error(errc::invalid_argument, doing, "the image has no pixels");
 }
 
-// The length of a part that reaches the end of its axis may be rounded to a little more.
+// Clamps the length of a part: rounding may move its end past the axis.
 static double length_within(const axis_range& part, int size) {
   return std::min(part.length, size - part.begin);
 }
@@ -180,7 +180,7 @@ int shown_width(int width, double pixel_aspect) noexcept {
   return static_cast<int>(std::clamp(std::round(width * pixel_aspect), 1.0, most));
 }
 
-// A part of `shown` square pixels of an axis, in the `stored` ones.
+// Converts a part of an axis of `shown` square pixels to the `stored` pixels.
 static axis_range to_stored(const axis_range& part, int shown, int stored) {
   if (shown == stored) return part;
   const double scale = static_cast<double>(stored) / shown;

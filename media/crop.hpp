@@ -1,4 +1,4 @@
-// Which part of an image is wanted, and how it is turned.
+// Plans the part of an image that becomes the result, and its orientation.
 
 #pragma once
 
@@ -13,15 +13,15 @@
 
 namespace lade::media {
 
-// An Exif orientation: the image is mirrored left to right and top to bottom, then transposed.
+// An Exif orientation. The image is mirrored left to right and top to bottom, and then transposed.
 struct orientation {
   bool mirror_x = false;
   bool mirror_y = false;
   bool transposed = false;
 };
-orientation orientation_of(int exif) noexcept;  // 1 to 8
+orientation orientation_of(int exif) noexcept;  // `exif`: 1 to 8
 
-// The part of the stored image that becomes a width x height result, and how that is turned.
+// The part of the stored image that becomes the width x height result, and how it is oriented.
 struct image_crop {
   axis_range x;
   axis_range y;
@@ -30,16 +30,16 @@ struct image_crop {
   orientation turn;
 };
 
-// What `shorter_side` stands for: 256 / 224 of the width or height, whichever is more, if it is 0.
+// The value of `shorter_side`. If the option is 0: 256 / 224 of the larger one of width and height.
 int resolved_shorter_side(const image_options& options) noexcept;
 
-// The crop of a stored image of the given size. Random crops are those of torchvision's
-// RandomResizedCrop.get_params: whole pixels, ten tries, then the largest middle part.
+// Plans the crop of a stored image of this size. Random crops follow torchvision's
+// RandomResizedCrop.get_params: whole pixels, ten attempts, then the largest central part.
 image_crop plan_crop(int stored_width, int stored_height, const orientation& turn,
                      const image_options& options, random draw);
 
-// A given crop, of a stored image of the given size. Throws error(invalid_data) if the crop is one
-// of an image of another size, behind `doing`.
+// Plans a chosen crop of a stored image of this size. Throws error(invalid_data), with `doing` as
+// the operation, if the crop is of an image of another size.
 image_crop plan_chosen(const chosen_crop& chosen, int stored_width, int stored_height,
                        const orientation& turn, std::string_view doing);
 
@@ -50,11 +50,13 @@ void check_chosen(const chosen_crop& chosen, std::string_view doing);
 void check_size_of(const chosen_crop& chosen, const image_size& image, std::string_view name,
                    std::string_view doing);
 
-// The tensor, and the crop, in a field of a sample. Throw error(invalid_argument) if there is none.
+// The tensor, or the crop, in a field of a sample. They throw error(invalid_argument) if the field
+// is missing.
 const tensor& tensor_in(const sample& in, std::string_view field, std::string_view doing);
 chosen_crop stored_crop(const sample& in, std::string_view field, std::string_view doing);
 
-// The same of a picture with pixels of these proportions, which count if options.square_pixels.
+// As plan_crop, for a picture whose pixels have this aspect ratio. options.square_pixels applies
+// it.
 image_crop plan_picture_crop(int width, int height, double pixel_aspect, const orientation& turn,
                              const image_options& options, random draw);
 

@@ -21,7 +21,7 @@ image_reader& decoders::reader_of(const image_file& file) {
   throw error(errc::unsupported, file.doing, "the first bytes are of no known image format");
 }
 
-// The idle decoders of the thread.
+// The idle decoders of the calling thread.
 static std::unique_ptr<decoders>& decoders_slot() {
   thread_local std::unique_ptr<decoders> slot;
   return slot;

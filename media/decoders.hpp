@@ -1,4 +1,4 @@
-// The image decoders of a thread.
+// The image decoders that each thread keeps.
 
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace lade::media {
 
-// The decoder and the resizer of one image at a time.
+// The state for one image in flight.
 struct image_lane {
   quick_jpeg jpeg;
   resizer resize;
@@ -29,8 +29,8 @@ struct image_lane {
 // One reader per format, and the lanes that write tensors. Owns all memory that the module keeps
 // per thread.
 struct decoders {
-  // Two images are decoded at a time, while a third one, complete, waits to be resized. Readers
-  // other than quick_jpeg use the first lane.
+  // Two images are decoded at a time, while a third, decoded one waits to be resized. Readers other
+  // than quick_jpeg use the first lane.
   std::array<image_lane, 3> lanes;
   jpeg_table_cache jpeg_tables;
   jpeg_reader jpeg;  // for images that quick_jpeg does not support

@@ -7,7 +7,7 @@
 
 namespace lade::media {
 
-// Whether a PNG's text with this keyword holds Exif or XMP as hexadecimal digits.
+// Whether the PNG text with this keyword contains Exif or XMP in hexadecimal digits.
 static bool is_raw_profile(std::string_view keyword) {
   constexpr std::string_view prefix = "Raw profile type ";
   if (!keyword.starts_with(prefix)) return false;
@@ -15,11 +15,11 @@ static bool is_raw_profile(std::string_view keyword) {
   return type == "exif" || type == "APP1" || type == "xmp";
 }
 
-// The parts of files that are no JPEG.
+// Searches the metadata of PNG and WebP files.
 struct metadata_search : lade::detail::orientation_search {
-  std::size_t text_room = 1 << 20;  // bytes that all compressed texts of a PNG may still inflate to
+  std::size_t text_room = 1 << 20;  // bytes that the compressed texts of a PNG may still inflate to
 
-  // Chunks: a length, a name, the body, a checksum.
+  // A chunk is a length, a name, the body, and a checksum.
   void read_png(detail::byte_view file) {
     for (std::size_t at = 8; at + 12 <= file.size();) {
       const auto length = file.big(at, 4);
@@ -42,8 +42,8 @@ struct metadata_search : lade::detail::orientation_search {
     read_prefixed(std::as_bytes(std::span(bytes)));
   }
 
-  // Chunks: a name, a length, the body, rounded up to an even size. Some writers keep the prefix
-  // that Exif has in JPEG.
+  // A chunk is a name, a length, and the body padded to an even size. Some writers keep the prefix
+  // "Exif\0\0" that JPEG has.
   void read_webp(detail::byte_view file) {
     for (std::size_t at = 12; at + 8 <= file.size();) {
       const auto length = file.little(at + 4, 4);

@@ -1,4 +1,4 @@
-// How a camera was held, as image files tell it.
+// The orientation that image files store in their metadata.
 
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace lade::media {
 
-// The orientation of a JPEG, PNG, WebP or TIFF file, 1 to 8: of its Exif data (also where a PNG has
-// them as a "raw profile" in text), else of its XMP data, else 1. Reads any bytes safely.
+// The orientation of a JPEG, PNG, WebP or TIFF file, 1 to 8. Sources, the first that has one: Exif
+// data, also in a "raw profile" text of a PNG; XMP data; else 1. Safe on any bytes.
 int exif_orientation(detail::byte_view file);
 
 }  // namespace lade::media

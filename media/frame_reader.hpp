@@ -1,4 +1,4 @@
-// Images that are decoded as a whole, before their rows are asked for.
+// The base of readers that decode the whole image before its rows are requested.
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace lade::media {
 
-// A reader derived from it decodes in `open`: into the memory of `make_frame`, or into memory of a
-// decoder, which it names by `show_frame`.
+// A derived reader decodes in `open`: into the memory of `make_frame`, or into its decoder's
+// memory, which it passes to `show_frame`.
 class frame_reader : public image_reader {
  public:
   void start_rows(int channels, const axis_range& columns, const axis_range& rows, int kept) final;
@@ -20,11 +20,12 @@ class frame_reader : public image_reader {
   void close() noexcept override { memory_.end_image(); }
 
  protected:
-  // Returns room for all pixels of the shape that was set: 1 channel for a grey image, else 3.
-  // Rows follow each other without gaps. Contents are undefined.
+  // Allocates memory for all pixels of the shape that was set: 1 channel for a grey image, else 3.
+  // Rows are contiguous. Contents are undefined.
   std::uint8_t* make_frame();
 
-  // Names memory that stays valid until `close`. Row y begins at first + y * stride.
+  // Sets the memory of the frame, which must stay valid until `close`. Row y is at first + y *
+  // stride.
   void show_frame(const std::uint8_t* first, std::ptrdiff_t stride) noexcept;
 
   int frame_channels() const noexcept { return is_grey() ? 1 : 3; }
@@ -37,8 +38,8 @@ class frame_reader : public image_reader {
   const std::uint8_t* first_ = nullptr;
   std::ptrdiff_t stride_ = 0;
   bool to_grey_ = false;
-  int left_ = 0;   // bytes before the first wanted
-  row_ring ring_;  // rows of luma, if an image in colour is read as grey
+  int left_ = 0;   // bytes before the first requested column
+  row_ring ring_;  // rows of luma, if a colour image is read as grey
 };
 
 }  // namespace lade::media

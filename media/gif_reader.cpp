@@ -7,19 +7,19 @@
 
 namespace lade::media {
 
-// An image of the file, and the screen that it lies on.
+// The first image: its position on the screen, and its palette.
 struct gif_reader::picture {
   std::size_t left = 0;
   std::size_t top = 0;
   std::size_t width = 0;
   std::size_t height = 0;
   bool interlaced = false;
-  std::uint8_t unused = 0;  // index of the colour where it leaves the screen free
+  std::uint8_t unused = 0;  // index of the colour of the rest of the screen
   palette colours;
-  std::size_t codes = 0;  // where its compressed pixels begin
+  std::size_t codes = 0;  // offset of its compressed pixels
 };
 
-// Reads the colour table that `flags` announce at `at`. Returns where it ends.
+// Reads the colour table at `at`, if `flags` announce one. Returns its end.
 static std::size_t gif_palette(detail::byte_view file, std::size_t at, unsigned flags,
                                palette& into) {
   if ((flags & 0x80) == 0) return at;
@@ -29,7 +29,7 @@ static std::size_t gif_palette(detail::byte_view file, std::size_t at, unsigned 
   return at + 3 * count;
 }
 
-// Behind the blocks of at most 255 bytes from `at`, and the empty one that ends them.
+// Skips sub-blocks up to the empty one that ends them. Returns the offset after it.
 static std::size_t gif_skip_blocks(detail::byte_view file, std::size_t at) {
   while (const std::size_t length = file[at]) at += 1 + length;
   return at + 1;
@@ -53,12 +53,12 @@ std::optional<gif_reader::picture> gif_reader::find_picture(detail::byte_view by
   return found;
 }
 
-// Codes of 2 to 12 bits, low bit first.
+// Reads codes of 2 to 12 bits, low bit first.
 class gif_codes {
  public:
   explicit gif_codes(detail::byte_view data) : data_(data) {}
 
-  // The next code of `bits` bits; none behind the end.
+  // The next code of `bits` bits; -1 at the end of the data.
   int next(int bits) {
     for (; count_ < bits; count_ += 8) {
       if (at_ == data_.size()) return -1;
@@ -77,7 +77,7 @@ class gif_codes {
   int count_ = 0;
 };
 
-// The strings that LZW codes stand for. Each is another with one more byte at its end.
+// The strings of the LZW codes. Each extends the string of an earlier code by one byte.
 class gif_strings {
  public:
   static constexpr int most = 4096;
@@ -96,7 +96,8 @@ class gif_strings {
     return code < literals_ || (code > literals_ + 1 && code < size_);
   }
 
-  // Adds the string of `code` with the first byte of that of `next`, which may be the new one.
+  // Adds a string: the string of `code` and the first byte of the string of `next`. `next` may be
+  // the new code itself.
   void add(int code, int next) {
     if (size_ == most) return;
     const auto i = static_cast<std::size_t>(size_);
@@ -108,7 +109,7 @@ class gif_strings {
     ++size_;
   }
 
-  // Writes the string of `code`, at most `room` bytes. Returns how many.
+  // Writes the string of `code`, up to `room` bytes. Returns the number of bytes.
   std::size_t write(int code, std::uint8_t* out, std::size_t room) const {
     auto i = static_cast<std::size_t>(code);
     const std::size_t count = length_[i];
@@ -126,7 +127,8 @@ class gif_strings {
   std::array<std::uint8_t, most> last_;
 };
 
-// Fills `out`. Returns false if the data end before or are no LZW.
+// Decodes LZW (GIF89a, appendix F) until `out` is full. Returns false if the data end early or are
+// not LZW.
 static bool gif_decode(detail::byte_view data, int literal_bits, std::span<std::uint8_t> out) {
   const int clear = 1 << literal_bits;
   const int end = clear + 1;
@@ -154,7 +156,8 @@ static bool gif_decode(detail::byte_view data, int literal_bits, std::span<std::
   return true;
 }
 
-// The row that is stored as the i-th: every eighth, then those between, and so on.
+// The position of the i-th stored row. Interlaced images have four passes (GIF89a, appendix E):
+// from 0 every 8th row, from 4 every 8th, from 2 every 4th, from 1 every 2nd.
 static std::size_t gif_row(std::size_t i, std::size_t height, bool interlaced) {
   if (!interlaced) return i;
   static constexpr std::size_t passes[][2] = {{0, 8}, {4, 8}, {2, 4}, {1, 2}};
@@ -197,7 +200,7 @@ void gif_reader::close() noexcept {
   frame_reader::close();
 }
 
-// Gives the pixels.
+// Decodes the indices of the pixels.
 const std::uint8_t* gif_reader::decode(const image_file& file, const picture& first) {
   const detail::byte_view bytes(file.bytes);
   const int literal_bits = bytes[first.codes];

@@ -1,5 +1,5 @@
-// GIF, decoded here: FFmpeg passes over images whose data end early, and forgets the colours of
-// transparent pixels.
+// Reads GIF (version 89a) with lade's own decoder: FFmpeg accepts images whose data end early, and
+// drops the colours of transparent pixels.
 
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace lade::media {
 
-// Reads the first image as it lies on the screen, which is enlarged if the image is larger.
-// Transparent pixels have the colour that the palette gives them; what the image leaves free of
-// the screen has the transparent colour, or the first of the palette.
+// Reads the first image at its position on the screen. The screen is enlarged if the image is
+// larger. Transparent pixels have their colour of the palette. The rest of the screen has the
+// transparent colour, or the first colour if there is none.
 class gif_reader final : public frame_reader {
  public:
   static bool recognises(detail::byte_view file) noexcept { return file.begins("GIF8"); }
 
-  // Width and height of the screen with its first image, or of the screen alone if there is none.
+  // The width and height of the screen, enlarged to hold its first image if there is one.
   static std::pair<std::size_t, std::size_t> size_of(detail::byte_view file);
 
   void open(const image_file& file) override;
@@ -33,8 +33,8 @@ class gif_reader final : public frame_reader {
   static std::optional<picture> find_picture(detail::byte_view bytes);
   const std::uint8_t* decode(const image_file& file, const picture& first);
 
-  scratch codes_;    // the compressed pixels
-  scratch indices_;  // the pixels, looked up in the palette afterwards
+  scratch codes_;    // the compressed pixels, contiguous
+  scratch indices_;  // the decoded pixels
 };
 
 }  // namespace lade::media

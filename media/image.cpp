@@ -110,7 +110,7 @@ static tensor new_slot(const tensor_spec& spec, std::string_view) {
   return {spec, allocate_now(spec.bytes())};
 }
 
-// Decodes an image with `crop`, or with one drawn from `draw` if it is null.
+// Decodes an image with `crop`; if that is null, with a crop drawn from `draw`.
 static tensor decode_one(const sample& in, random draw, const chosen_crop* crop,
                          const image_options& options, image_counts& counts,
                          image_job::slot_of slot) {
@@ -168,13 +168,13 @@ static void complete(taken_item<sample, tensor>& taken, tensor&& made) {
   taken.give(std::move(made));
 }
 
-// A job, and the item that it decodes, if there is one.
+// A job, and the item that it decodes, if it has one.
 template <class Taken>
 struct taken_job {
   image_job job;
   std::optional<Taken> taken = {};
 
-  // Takes items until the image of one has begun. Items that fail are reported.
+  // Takes items until one of their images has begun. Failures of other items are reported.
   template <class Waiting>
   void begin(Waiting& waiting) {
     while ((taken = waiting.next())) {
@@ -197,8 +197,7 @@ struct taken_job {
   }
 };
 
-// Decodes two images at a time: while one is decoded and resized, the next is decoded with it, and
-// after that the one after next.
+// Decodes an image interleaved with the next one; once that is decoded, with the one after it.
 template <class Waiting>
 static void decode_waiting(Waiting& waiting, const image_options& options, image_counts& counts) {
   using taken = typename decltype(waiting.next())::value_type;
@@ -207,7 +206,7 @@ static void decode_waiting(Waiting& waiting, const image_options& options, image
                                         {.job = {worker, 1, options, counts}},
                                         {.job = {worker, 2, options, counts}}}};
   std::size_t first = 0;
-  std::exception_ptr failure;  // of taking an item; items in flight are not affected
+  std::exception_ptr failure;  // from taking an item; items in flight are not affected
   const auto partner = [&]() -> image_job* {
     try {
       for (std::size_t i = 1; i < jobs.size() && !failure; ++i) {

@@ -14,9 +14,8 @@ tensor_spec spec_of(const image_options& options, int width, int height) {
   return {options.type, {height, width, channels}};
 }
 
-// The factor by which libjpeg shrinks the crop, to no less than twice the result. Its filter is
-// sharper than a triangle; the more of the shrinking lade's resize does, the smaller the
-// difference.
+// The factor by which libjpeg reduces the crop, to no less than twice the result. libjpeg's filter
+// is sharper than a triangle, so the resize must do most of the shrinking.
 static int reduction_of(const image_crop& crop) {
   const bool turned = crop.turn.transposed;
   const double shrinking = std::min(crop.x.length / (turned ? crop.height : crop.width),
@@ -26,15 +25,15 @@ static int reduction_of(const image_crop& crop) {
   return 1;
 }
 
-// The same part of an image that is reduced to 1 / `reduction`.
+// The crop of an image that is reduced to 1 / `reduction`.
 static image_crop shrunk(image_crop crop, int reduction, int width, int height) {
   crop.x = coarser(crop.x, {.size = width, .step = static_cast<double>(reduction)});
   crop.y = coarser(crop.y, {.size = height, .step = static_cast<double>(reduction)});
   return crop;
 }
 
-// Planes are decoded in full width from the top; rows are decoded only inside the crop. So planes
-// are faster if the crop is most of the image, or if libjpeg shrinks them.
+// Planes are decoded in full width from the top, rows only inside the crop. So planes are faster if
+// the crop is most of the image, or if libjpeg reduces it.
 static bool planes_are_faster(const image_crop& crop, int width, int height) {
   constexpr double most = 0.5;  // measured, with 500 x 375 photos
   const double all = static_cast<double>(width) * height;
@@ -56,7 +55,7 @@ static jpeg_part enlarged(const jpeg_part& part, double across, double down) {
           .bottom = times(part.bottom, down)};
 }
 
-// The smallest part that has both.
+// The smallest part that contains both.
 static jpeg_part hull(const jpeg_part& a, const jpeg_part& b) {
   return {.left = std::min(a.left, b.left),
           .top = std::min(a.top, b.top),
@@ -90,7 +89,7 @@ static void decode_yuv(image_lane& lane, Jpeg& jpeg) {
   lane.resize.run_yuv(y, cb, cr, lane.writer);
 }
 
-// Opens a file with a reader; the destructor closes it.
+// Opens a file with a reader, and closes it.
 class opened_reader {
  public:
   opened_reader(image_reader& reader, const image_file& file) : reader_(reader) {
@@ -109,7 +108,7 @@ class opened_reader {
 };
 
 void image_job::begin(const sample& in, random draw, slot_of slot, const chosen_crop* chosen) {
-  close();  // remains of an image whose begin() threw
+  close();  // an image whose begin() threw is still open
   doing_ = "decode " + in.name();
   file_ = {.bytes = encoded_bytes(in, options_.field, doing_).bytes(),
            .doing = doing_,

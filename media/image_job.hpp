@@ -46,9 +46,9 @@ class image_job {
   // rows only.
   bool can_interleave() const noexcept { return is_quick() && lane_.jpeg.can_interleave(); }
 
-  // Decodes the image and returns its tensor. If lade's own decoder reads it, other images that
-  // have begun, those that `partner` returns, are decoded together with it; see
-  // quick_jpeg::interleave_with. Throws the errors of decode_image.
+  // Decodes the image and returns its tensor. lade's own decoder also decodes other images that
+  // have begun, which `partner` returns; see quick_jpeg::interleave_with. Throws the errors of
+  // decode_image.
   using partner_source = std::function<image_job*()>;
   tensor finish(const partner_source& partner = {});
 
@@ -90,7 +90,7 @@ class image_job {
   const image_options& options_;
   image_counts& counts_;
 
-  // The present image.
+  // The current image.
   std::string doing_;
   image_file file_;
   random draw_;

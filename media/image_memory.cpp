@@ -26,8 +26,8 @@
 
 namespace lade::media {
 
-// The frame header at `at`, behind its length: how large the image is, and how its colours are
-// sampled.
+// Parses the frame header at `at`, after its length (ITU-T T.81, B.2.2): the size and the sampling
+// factors.
 static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
   image_header header{.width = file.big(at + 3, 2), .height = file.big(at + 1, 2)};
   auto components = std::min<std::size_t>(file.big(at + 5, 1), 4);
@@ -44,7 +44,7 @@ static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
   return header;
 }
 
-// An image of several scans, be it progressive or not, is decoded as coefficients of 16 bits first.
+// libjpeg decodes an image of several scans, progressive or not, to 16-bit coefficients first.
 static image_header jpeg_header(detail::byte_view file) {
   image_header header{.decoded_bytes = 0};
   std::size_t components = 0;
@@ -52,7 +52,7 @@ static image_header jpeg_header(detail::byte_view file) {
   std::size_t at = 2;
   while (file.big(at, 1) == 0xff) {
     auto marker = file.big(at + 1, 1);
-    if (marker == 0xff) {  // fills up
+    if (marker == 0xff) {  // a fill byte (T.81, B.1.1.2)
       ++at;
       continue;
     }
@@ -75,8 +75,8 @@ static image_header jpeg_header(detail::byte_view file) {
   return header;
 }
 
-// What lade decodes itself becomes planes, from a copy of the scan and the place of each restart.
-// How many rows of planes and luma stay depends on how far they are shrunk.
+// lade's own decoder needs planes, a copy of the scan, and the position of each restart. The rows
+// of planes and luma in memory depend on the reduction, so all are counted.
 static image_header quick_jpeg_header(detail::byte_view file) {
   auto header = jpeg_header(file);
   const auto quick = read_jpeg_headers(std::as_bytes(std::span(file.data(), file.size())));
@@ -92,7 +92,7 @@ static image_header quick_jpeg_header(detail::byte_view file) {
   return header;
 }
 
-// With tRNS, FFmpeg adds alpha to colours that have none.
+// With tRNS, FFmpeg adds an alpha channel, except to palettes.
 static image_header png_header(detail::byte_view file) {
   constexpr std::array<unsigned, 7> samples_of_colour{1, 0, 3, 1, 2, 0, 4};
   constexpr unsigned palette = 3;
@@ -111,7 +111,8 @@ static image_header png_header(detail::byte_view file) {
           .copied_bytes = file.size()};
 }
 
-// RGB, and what libwebp decodes as a whole: lossless pixels, and alpha from pixels of its own.
+// The RGB result, and what libwebp decodes as a whole: lossless pixels, and alpha, which has
+// lossless pixels of its own.
 static double webp_bytes(detail::byte_view file) {
   for (std::size_t at = 12; file.holds(at, 8);) {
     const auto chunk = file.from(at);
@@ -164,8 +165,8 @@ static image_header pnm_header(detail::byte_view file) {
   return {.width = width, .height = height, .decoded_bytes = file[1] == '6' ? 3.0 : 1.0};
 }
 
-// The strips or tiles of all planes that are decoded at a time. libtiff cuts a single strip without
-// compression into small ones.
+// The strips or tiles of all planes that are decoded at a time. libtiff splits a single
+// uncompressed strip into small ones.
 static double tiff_block_bytes(const lade::detail::tiff_tags& tags, const image_header& header) {
   constexpr std::uint32_t compression = 259;
   constexpr std::uint32_t rows_of_strip = 278;
@@ -186,7 +187,7 @@ static double tiff_block_bytes(const lade::detail::tiff_tags& tags, const image_
   return static_cast<double>(width) * static_cast<double>(height) * static_cast<double>(bits) / 8;
 }
 
-// The first of its images. YCbCr that was not compressed as JPEG goes through pixels of 32 bits.
+// The first image. YCbCr without JPEG compression is converted via 32-bit pixels.
 static image_header tiff_header(detail::byte_view file) {
   constexpr std::uint64_t ycbcr = 6;
   constexpr std::uint64_t jpeg = 7;
@@ -202,14 +203,15 @@ static image_header tiff_header(detail::byte_view file) {
   return header;
 }
 
-// What comes before the data of the images, as far as it lies in one piece.
+// The box "meta"; the whole file if it is not found.
 static detail::byte_view avif_boxes(detail::byte_view file) {
   for (std::size_t at = 0; file.holds(at, 8) && file.big(at, 4) >= 8; at += file.big(at, 4))
     if (file.from(at + 4).begins("meta")) return file.from(at).part(0, file.big(at, 4));
   return file;
 }
 
-// Bytes of a pixel by the configuration of its coder.
+// Bytes per pixel, from the AV1 codec configuration ("AV1 Codec ISO Media File Format Binding",
+// 2.3).
 static double avif_plane_bytes(detail::byte_view configuration) {
   const unsigned flags = configuration[2];
   const bool wide = (flags & 0x40) != 0;
@@ -220,9 +222,8 @@ static double avif_plane_bytes(detail::byte_view configuration) {
   return wide ? 2 * samples : samples;
 }
 
-// The largest of the items, by what the container tells and their data say. A decoder of AV1 keeps
-// the planes and, as measured with libaom, 14 bytes of a pixel of what it knows of their blocks;
-// alpha has one more.
+// The largest item, by its container properties and by its data. An AV1 decoder keeps the planes
+// and, measured with libaom, 14 bytes per pixel of block data. Alpha has its own decoder.
 static image_header avif_header(detail::byte_view file) {
   constexpr double of_blocks = 14.5;
   const auto boxes = avif_boxes(file);
@@ -260,14 +261,15 @@ image_header header_of(detail::byte_view file) {
   return {};
 }
 
-// Of an image that may be decoded; else 0.
+// The number of pixels; 0 if the decoder will refuse the image.
 static double pixels_of(const image_header& header, const image_options& options) {
   const auto most = static_cast<double>(options.max_pixels);
   const auto pixels = static_cast<double>(header.width) * static_cast<double>(header.height);
   return pixels <= most && header.block_bytes <= 8 * most ? pixels : 0;
 }
 
-// What an image whose rows become columns needs of each pixel of the result, which is written last.
+// Bytes per pixel of the result for an image whose rows become columns: all rows are kept until the
+// last one.
 static double turned_bytes(detail::byte_view file, const image_header& header,
                            const image_options& options) {
   if (!options.orient || (!header.turned && exif_orientation(file) <= 4)) return 0;

@@ -1,4 +1,4 @@
-// What the readers of all image formats have in common.
+// The interface of the readers of all image formats.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lade::media {
 
-// An image file to be read. All of it outlives the reading.
+// An image file to read. All members must outlive the reading.
 struct image_file {
   std::span<const std::byte> bytes;
   std::string_view doing;  // the beginning of every error: "decode a.jpg"
@@ -30,12 +30,12 @@ struct image_file {
   throw error(errc::invalid_data, file.doing, text);
 }
 
-// Throws error(limit_exceeded) for more than `max_pixels`, error(invalid_data) for a size that no
-// image has.
+// Throws error(limit_exceeded) for more than `max_pixels`, and error(invalid_data) for a side below
+// 1 or beyond int.
 void check_image_size(const image_file& file, std::int64_t width, std::int64_t height);
 
-// Reads images of one format, one after another. For one thread. Every member throws errors that
-// begin with image_file::doing; after one, the reader is ready for the next `open`.
+// Reads images of one format, one after another. Not thread-safe. Every member throws errors that
+// begin with image_file::doing; afterwards, the reader is ready for the next `open`.
 class image_reader : public row_source {
  public:
   virtual ~image_reader() = default;
@@ -50,29 +50,30 @@ class image_reader : public row_source {
   int height() const noexcept { return height_; }
   bool is_grey() const noexcept { return grey_; }
 
-  // Whether its scratch memory is more than a thread is to keep.
+  // Whether its memory is more than a thread should keep.
   bool is_large() const noexcept { return is_large(width_, height_); }
   static bool is_large(int width, int height) noexcept {
     constexpr std::int64_t most = 1 << 21;
     return std::int64_t{width} * height > most;
   }
 
-  // Whether the image was decoded in spite of a warning so far.
+  // Whether libraries have warned about the image so far.
   virtual bool warned() const noexcept { return false; }
 
-  // How the file says that the image is to be turned: an Exif orientation, 1 to 8.
+  // The Exif orientation of the image, 1 to 8.
   virtual int orientation(const image_file& file) const;
 
-  // Makes `row` return the columns from `columns.low` on, of 1 or 3 channels of 8 bits. Rows are
-  // asked for from `rows.low` on; the last `kept` rows stay in place.
+  // Selects the pixels that `row` returns: columns from `columns.low` on, with 1 or 3 channels of 8
+  // bits. Rows must be requested from `rows.low` on, in ascending order; the last `kept` rows stay
+  // valid.
   virtual void start_rows(int channels, const axis_range& columns, const axis_range& rows,
                           int kept) = 0;
 
-  // Frees what belongs to the image alone.
+  // Frees the memory of the image.
   virtual void close() noexcept = 0;
 
  protected:
-  // To be called by `open`, before memory for pixels is allocated.
+  // `open` must call this before it allocates memory for pixels.
   void set_shape(const image_file& file, std::int64_t width, std::int64_t height, bool grey);
 
  private:

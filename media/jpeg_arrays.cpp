@@ -19,7 +19,7 @@ void jpeg_arrays::clear() noexcept {
   while (count_ > 0) components_[--count_] = {};
 }
 
-// Null if there is no memory: libjpeg's own frames are no place for exceptions.
+// Returns null if memory is exhausted: exceptions must not pass through libjpeg's frames.
 jpeg_arrays::blocks* jpeg_arrays::add(JDIMENSION width, JDIMENSION height, bool zeroed) noexcept {
   if (count_ == components_.size()) return nullptr;
   auto& added = components_[count_];

@@ -1,6 +1,6 @@
-// Where libjpeg keeps the coefficients of an image that has several scans: in the memory of the
-// run. From malloc they come back to the arena of the thread, which keeps them for itself: a pool
-// of many threads would hold the coefficients of as many images.
+// Allocates the coefficients of multi-scan images for libjpeg from the memory of the run. Memory
+// from malloc would return to the thread's arena, which keeps it: a pool of many threads would hold
+// the coefficients of as many images.
 
 #pragma once
 
@@ -14,19 +14,19 @@
 
 namespace lade::media {
 
-// Stands in for the part of libjpeg's memory manager that holds whole images of coefficients. For
-// one decompressor at a time.
+// Replaces the functions of libjpeg's memory manager for whole arrays of coefficients. For one
+// decompressor at a time.
 class jpeg_arrays {
  public:
-  // To be called for each decompressor that has been created. It may be destroyed after this.
+  // Installs itself in a decompressor that has been created. The decompressor may be destroyed
+  // later than this object.
   void serve(jpeg_decompress_struct& jpeg) noexcept;
 
-  // Frees them, when the decompressor is done with its image.
+  // Frees the arrays. Call when the decompressor has finished its image.
   void clear() noexcept;
 
  private:
-  // The blocks of one component, and behind them a pointer to each row. libjpeg calls it a
-  // jvirt_barray_control.
+  // The blocks of one component, followed by a pointer to each row: libjpeg's jvirt_barray_control.
   struct blocks {
     buffer memory;
     JBLOCKARRAY rows = nullptr;

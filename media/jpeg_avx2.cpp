@@ -96,7 +96,7 @@ LADE_TARGET static inline vector pick_odd_32(vector a, vector b) {
       _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), 0xdd));
 }
 
-// Of 4 x 4 bytes in each lane, rows become columns.
+// Transposes 4 x 4 bytes in each lane.
 LADE_TARGET static inline vector transpose_4_bytes(vector x) {
   return _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(_mm_setr_epi8(
                                     0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)));
@@ -111,7 +111,7 @@ LADE_TARGET static inline vector load_words(const std::uint8_t* in) {
 LADE_TARGET static inline void store(vector x, std::uint8_t* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), x);
 }
-// Words to bytes, saturated.
+// Stores words as saturated bytes.
 LADE_TARGET static inline void store_bytes(vector words, std::uint8_t* out) {
   const auto bytes = _mm256_permute4x64_epi64(_mm256_packus_epi16(words, words), 0xd8);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
@@ -128,12 +128,12 @@ LADE_TARGET static inline bool all_at_most_16(vector x, int most) {
   return _mm256_testz_si256(beyond, beyond) != 0;
 }
 
-// Eight coefficients of each block at a time.
+// Eight coefficients of each block per vector.
 struct zigzag_vectors {
   vector eighths[8];
 };
 
-// Which of eight coefficients are not among the lowest frequencies: all bits of theirs.
+// Masks of the first 32 coefficients: all bits are set in those outside of the lowest frequencies.
 static constexpr std::array<std::int16_t, 32> high_coefficients = [] {
   std::array<std::int16_t, 32> high{};
   for (std::size_t k = 0; k < high.size(); ++k) high[k] = is_low_frequency(k) ? 0 : -1;
@@ -159,8 +159,8 @@ LADE_TARGET static inline jpeg_used load_zigzag(const std::int16_t* const* block
   return _mm256_testz_si256(low, low) == 0 ? jpeg_used::low : jpeg_used::mean;
 }
 
-// Which bytes of eight coefficients in zigzag order a lane has. A shuffle makes the bytes 0 that it
-// does not take.
+// A shuffle of eight coefficients in zigzag order to a lane. Positions that it does not fill become
+// 0.
 struct lane_shuffle {
   std::array<std::int8_t, 16> bytes{};
   bool used = false;

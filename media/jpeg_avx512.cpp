@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// GCC 12 takes the undefined operands of its own intrinsics for mistakes.
+// GCC 12 warns about uninitialised operands in its own intrinsics.
 #pragma GCC diagnostic push
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -104,7 +104,7 @@ LADE_TARGET static inline vector pick_odd_32(vector a, vector b) {
       _mm512_shuffle_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), 0xdd));
 }
 
-// Of 4 x 4 bytes in each lane, rows become columns.
+// Transposes 4 x 4 bytes in each lane.
 LADE_TARGET static inline vector transpose_4_bytes(vector x) {
   return _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6,
                                                                      10, 14, 3, 7, 11, 15)));
@@ -117,7 +117,7 @@ LADE_TARGET static inline vector load_words(const std::uint8_t* in) {
   return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(in)));
 }
 LADE_TARGET static inline void store(vector x, std::uint8_t* out) { _mm512_storeu_si512(out, x); }
-// Words to bytes, saturated.
+// Stores words as saturated bytes.
 LADE_TARGET static inline void store_bytes(vector words, std::uint8_t* out) {
   const auto positive = _mm512_max_epi16(words, zero());
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtusepi16_epi8(positive));
@@ -138,7 +138,7 @@ struct zigzag_vectors {
   vector second[4];
 };
 
-// Bit k: whether it is not among the lowest frequencies.
+// Bit k is set if coefficient k is not among the lowest frequencies.
 static constexpr std::uint64_t high_coefficients = [] {
   std::uint64_t high = 0;
   for (std::size_t k = 0; k < 64; ++k) high |= std::uint64_t{!is_low_frequency(k)} << k;
@@ -161,7 +161,7 @@ LADE_TARGET static inline jpeg_used load_zigzag(const std::int16_t* const* block
   return used > 1 ? jpeg_used::low : jpeg_used::mean;
 }
 
-// Places in zigzag order of lanes that lie side by side.
+// The zigzag positions of four adjacent lanes, from lane `first` on.
 template <std::size_t count>
 static constexpr std::array<std::int16_t, 32> zigzag_places(
     const std::array<jpeg_lane, count>& lanes, std::size_t first) {
@@ -175,8 +175,8 @@ static constexpr auto upper_rows = zigzag_places(jpeg_rows, 0);
 static constexpr auto lower_rows = zigzag_places(jpeg_rows, 4);
 static constexpr auto low_pairs = zigzag_places(jpeg_low_pairs, 0);
 
-// Four rows of four blocks, a block in each, become four rows of all blocks: a block in each lane
-// of 128 bits.
+// Transposes lanes of 128 bits: from a vector per block to a vector per row, with one block per
+// lane.
 LADE_TARGET static inline void four_lanes_of_blocks(const vector* blocks, vector* rows) {
   const auto a = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0x88);
   const auto b = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0xdd);
@@ -201,7 +201,7 @@ LADE_TARGET static inline void rows_of_zigzag(const zigzag_vectors& zigzag, vect
   four_lanes_of_blocks(bottom, x + 4);
 }
 
-// Two lanes of each block become two of all blocks.
+// The two lanes of low frequencies, with one block per 128-bit lane.
 LADE_TARGET static inline void pairs_of_zigzag(const zigzag_vectors& zigzag, vector* x) {
   const auto places = _mm512_loadu_si512(low_pairs.data());
   vector pairs[4];
@@ -213,11 +213,11 @@ LADE_TARGET static inline void pairs_of_zigzag(const zigzag_vectors& zigzag, vec
   x[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
 }
 
-// 64 bytes at a time, as long as there is no marker among them. The last ones, and those that end
-// with a 0xff, are left to the plain loop.
+// Copies 64 bytes at a time until there is a marker among them. The plain loop copies the rest, and
+// a 0xff at the end of the last vector.
 LADE_TARGET static const std::uint8_t* unstuff(const std::uint8_t* from, const std::uint8_t* end,
                                                std::uint8_t*& to) {
-  std::uint64_t after = 0;  // bit 0: whether the byte before was 0xff
+  std::uint64_t after = 0;  // bit 0: the previous byte was 0xff
   for (; end - from >= 64; from += 64) {
     const auto bytes = _mm512_loadu_si512(from);
     const std::uint64_t ones = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(-1));

@@ -37,7 +37,7 @@ LADE_INLINE void load_from(jpeg_cursor& c, std::uint64_t position) noexcept {
 }
 
 // Fills the word to at least 56 bits. The address of the load does not depend on the last lookup,
-// so the load is complete when its bits are needed.
+// so the load completes before its bits are needed.
 LADE_INLINE void refill(jpeg_cursor& c) noexcept {
   c.word |= load_bits(c.next) >> c.count;
   c.next += (63 - c.count) / 8;
@@ -123,8 +123,8 @@ LADE_INLINE void next_section(jpeg_cursor& c) noexcept {
   return c;
 }
 
-// Ends a block after an entry that reached or passed its end. If the first symbol of an entry of
-// two reached it, the bits of the second belong to the next block, and are put back.
+// Ends a block after an entry that reached or passed the end. If the first of two symbols reached
+// it, the bits of the second belong to the next block and are returned to the word.
 LADE_INLINE void fill_block(jpeg_stream& s, jpeg_cursor& c, std::uint64_t entry) noexcept {
   const auto from = c.output - code_entry::bytes(entry), end = end_of_block(from);
   auto by_first = -std::uint64_t{from + code_entry::first_bytes(entry) == end && c.output > end};
@@ -156,8 +156,8 @@ LADE_INLINE void pass_end(jpeg_cursor& c, std::uint64_t entry) noexcept {
 
 static constexpr code_entries no_advance{};
 
-// Does three lookups, for which one refill suffices, or fewer if a rare case occurs. Returns
-// whether the chunk is complete.
+// Does three lookups, for which one refill suffices; fewer if a rare case occurs. Returns whether
+// the chunk is complete.
 LADE_INLINE bool decode_three(jpeg_stream& s, jpeg_cursor& c) noexcept {
   static_assert(3 * code_entry::most_bits <= 56);
   refill(c);

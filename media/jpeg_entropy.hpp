@@ -27,9 +27,9 @@ struct jpeg_block {
   std::size_t component = 0;
 };
 
-// How many MCUs are decoded before their coefficients are transformed.
+// MCUs that are decoded before their coefficients are transformed.
 inline constexpr int jpeg_chunk = 8;
-inline constexpr int jpeg_most_blocks = 6;  // of an MCU
+inline constexpr int jpeg_most_blocks = 6;  // per MCU
 
 // A section of a chunk: the DC or the AC coefficients of one block. See jpeg_stream.
 struct jpeg_section {
@@ -42,10 +42,10 @@ struct jpeg_section {
 //
 // A chunk is a sequence of sections: DC of block 0, AC of block 0, DC of block 1, ... Each section
 // has its table and its output address.
-//   - At the end of a section, the loop takes the next table and output by conditional moves: a
+//   - At the end of a section, the loop selects the next table and output by conditional moves: a
 //     branch would be mispredicted often.
-//   - After the last section comes one whose table is all zeros, with which nothing advances. So a
-//     lookup need not check whether the chunk is complete.
+//   - The section after the last one has a table of zeros, in which nothing advances. So a lookup
+//     need not check whether the chunk is complete.
 struct jpeg_stream {
   // Sets the order of the blocks in each chunk. Call before the first chunk.
   void begin_image(std::span<const jpeg_block> blocks_of_mcu) noexcept;
@@ -58,36 +58,36 @@ struct jpeg_stream {
     return &coefficients[block_stride * static_cast<std::size_t>(i)];
   }
 
-  // Call when the chunk is complete: converts differences of DC to coefficients.
+  // Converts differences of DC to coefficients. Call when the chunk is complete.
   void end_chunk() noexcept;
 
   std::uint64_t position = 0;
   std::uint64_t limit = 0;                // at most 64 bytes are read after this address
   jpeg_section at;                        // table and output of the next lookup
   const jpeg_section* section = nullptr;  // the section of `at`, in `sections`
-  std::size_t count = 0;                  // of blocks in the chunk
-  std::array<int, 3> predictions{};       // of DC, of each component
+  std::size_t count = 0;                  // blocks in the chunk
+  std::array<int, 3> predictions{};       // of DC, per component
   bool damaged = false;                   // read an undefined code or too many coefficients
-  std::uint64_t overruns = 0;             // not 0: wrote coefficients after a block's last
+  std::uint64_t overruns = 0;             // not 0: wrote coefficients past the end of a block
 
   static constexpr std::size_t most_blocks = jpeg_chunk * jpeg_most_blocks;
-  std::size_t mcu_blocks = 0;  // of an MCU
+  std::size_t mcu_blocks = 0;  // per MCU
   std::array<jpeg_block, most_blocks + 1> order;
   std::array<jpeg_section, 2 * most_blocks + 2> sections;
 
-  // In zigzag order. After each block lies unused memory of the same size, for coefficients past
-  // its end: one bit of the address tells whether an output is there.
+  // In zigzag order. Each block is followed by unused memory of the same size, for coefficients
+  // past its end. So one bit of an address shows whether it is past the end.
   static constexpr std::size_t block_stride = 128;
   alignas(256) std::array<std::int16_t, (most_blocks + 1) * block_stride> coefficients;
 };
 
-// Decode until one chunk is complete. `two` returns the index of its stream.
+// Decode until a chunk is complete. `two` returns the index of its stream.
 struct jpeg_entropy {
   void (*one)(jpeg_stream& stream);
   int (*two)(jpeg_stream& a, jpeg_stream& b);
 };
 
 extern const jpeg_entropy plain_entropy;
-extern const jpeg_entropy bmi2_entropy;  // shifts by the bits of a register in one instruction
+extern const jpeg_entropy bmi2_entropy;  // with BMI2's shifts
 
 }  // namespace lade::media

@@ -6,8 +6,7 @@
 
 namespace lade::media {
 
-// What lies between two markers, read from front to back. Reading behind the end gives zeros and
-// makes it bad.
+// Reads one marker segment. A read past its end returns zeros and makes it bad.
 class jpeg_segment {
  public:
   explicit jpeg_segment(std::span<const std::uint8_t> bytes) noexcept : bytes_(bytes) {}
@@ -43,7 +42,8 @@ class jpeg_segment {
   bool bad_ = false;
 };
 
-// Reads the segments in the order of the file. Each `read_` returns whether all is as usual.
+// Parses the segments in the order of the file. Each read_ function returns whether the segment is
+// supported.
 class jpeg_header_parser {
  public:
   explicit jpeg_header_parser(std::span<const std::uint8_t> file) noexcept : file_(file) {}
@@ -109,7 +109,8 @@ class jpeg_header_parser {
            headers_.width <= libjpegs_most && headers_.height <= libjpegs_most && decide_sampling();
   }
 
-  // A single component is not interleaved with others, whatever its factors: an MCU is a block.
+  // A single component is not interleaved, whatever its sampling factors: an MCU is one block
+  // (T.81, A.2.2).
   bool decide_sampling() {
     const auto& first = frame_[0];
     if (headers_.count == 1) {
@@ -143,7 +144,7 @@ class jpeg_header_parser {
 
   bool read_quantisation(jpeg_segment& segment) {
     while (!segment.empty()) {
-      const auto number = static_cast<std::size_t>(segment.byte());  // above 15: 16 bits each
+      const auto number = static_cast<std::size_t>(segment.byte());  // above 15: 16-bit values
       if (number >= quantisation_.size()) return false;
       for (const auto index : jpeg_zigzag)
         quantisation_[number][index] = static_cast<std::int16_t>(segment.byte());
@@ -187,7 +188,7 @@ class jpeg_header_parser {
     return segment.byte() == 0 && segment.byte() == 63 && segment.byte() == 0 && segment.empty();
   }
 
-  // As libjpeg decides it.
+  // As in libjpeg (jdapimin.c, default_decompress_parms).
   void decide_colours() noexcept {
     if (headers_.count == 1 || jfif_) return;
     const bool named = frame_[0].id == 'R' && frame_[1].id == 'G' && frame_[2].id == 'B';
@@ -219,8 +220,8 @@ unsigned jpeg_headers::restarts() const noexcept {
   return static_cast<unsigned>((columns() * rows() - 1) / restart_interval);
 }
 
-// A coefficient takes a code of up to 16 bits and a value of up to 16, every byte may have a zero
-// behind it, and each segment fills its last byte and has a marker behind it.
+// A coefficient takes a code and a value of up to 16 bits each. Every byte may be followed by a
+// stuffed zero. Each segment pads its last byte and ends with a marker.
 std::size_t jpeg_headers::most_scan_bytes() const noexcept {
   constexpr std::size_t of_block = std::size_t{2} * 64 * (16 + 16) / 8;
   constexpr std::size_t of_segment = 4;

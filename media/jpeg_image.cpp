@@ -32,7 +32,7 @@ bool jpeg_image::prepare(std::span<const std::byte> file, jpeg_table_cache& tabl
   return find_tables(tables);
 }
 
-// jdmaster.c, jpeg_calc_output_dimensions.
+// As in libjpeg-turbo (jdmaster.c, jpeg_calc_output_dimensions).
 void jpeg_image::reduce(int reduction) noexcept {
   for (std::size_t c = 0; c < sides_.size(); ++c) {
     sides_[c] = 8 / reduction;
@@ -139,7 +139,7 @@ std::size_t jpeg_image::most_plane_bytes(const jpeg_headers& headers, int kept) 
   return std::min(all, std::max(most_of_small, plane_bytes(headers, few)));
 }
 
-// Lays the planes out, each with memory for `rows_of_mcus`. Returns their size in bytes.
+// Lays out the planes, each with memory for `rows_of_mcus`. Returns their size in bytes.
 std::size_t jpeg_image::lay_out(int rows_of_mcus) noexcept {
   std::size_t bytes = plane_padding;
   kept_rows_ = rows_of_mcus;
@@ -206,8 +206,7 @@ void jpeg_image::begin_chunk() noexcept {
   stream_.begin_chunk(chunk_ * headers_.blocks());
 }
 
-// Whether all bytes of the segment are used, except padding bits of the last one: libjpeg demands
-// that.
+// Whether the segment is used up except for the padding bits of its last byte, as libjpeg requires.
 bool jpeg_image::ends_segment() const noexcept {
   const auto end = segment_ends_[segment_];
   return stream_.position <= end && end - stream_.position < 8;
@@ -316,7 +315,7 @@ void jpeg_image::close() noexcept {
   samples_.end_image();
   dc_ = {};
   ac_ = {};
-  headers_ = {};  // has views of the file
+  headers_ = {};  // its views of the file end here
 }
 
 }  // namespace lade::media

@@ -45,14 +45,14 @@ class jpeg_image {
   const jpeg_headers& headers() const noexcept { return headers_; }
 
   // Sets the scale 1 / `reduction` (1, 2, 4 or 8); sizes are rounded up. As in libjpeg, subsampled
-  // components are reduced by less if that gives them the size of the first one. Afterwards, rows
-  // and columns are those of the reduced image. Call after open.
+  // components are reduced by less if they then have the size of the first one. Afterwards, rows
+  // and columns are of the reduced image. Call after open.
   void reduce(int reduction) noexcept;
 
   // Sets the part that will be decoded. Call once, before decode.
   // `kept`: how many rows stay valid, counted back from the last requested row.
-  // A small image gets memory for its whole part, so that it can be decoded completely beside
-  // another one. A large image gets memory for a few rows, which fit into the CPU cache.
+  // A small image allocates memory for its whole part, so that it can be decoded completely beside
+  // another one. A large image allocates memory for a few rows, which fit into the CPU cache.
   void begin(const jpeg_part& part, int kept);
 
   // Decodes up to row `y` of the image, and the rows that its upsampling needs. Decodes `other`
@@ -129,7 +129,7 @@ class jpeg_image {
   std::array<std::shared_ptr<const dc_table>, 3> dc_;
   std::array<std::shared_ptr<const ac_table>, 3> ac_;
 
-  std::array<int, 3> sides_{8, 8, 8};  // size of a decoded block, in samples, by component
+  std::array<int, 3> sides_{8, 8, 8};  // size of a decoded block in samples, per component
 
   scratch scan_;                             // unstuffed
   std::vector<std::uint64_t> segment_ends_;  // position of the end of each restart segment
@@ -156,7 +156,7 @@ class jpeg_image {
   bool started_ = false;
   bool damaged_ = false;
 
-  // A block of the chunk, and where its samples go.
+  // A block of the chunk, and the position of its samples.
   struct placed_block {
     const std::int16_t* coefficients = nullptr;
     std::ptrdiff_t samples = 0;  // offset from the first sample of the chunk

@@ -21,8 +21,8 @@ const std::uint8_t* plain_unstuff(const std::uint8_t* from, const std::uint8_t* 
   return end;
 }
 
-// Eight values that are `step` apart, transformed, times 2^(13 - shift): the algorithm of Loeffler,
-// Ligtenberg and Moschytz with constants of 13 bits (jidctint.c).
+// An inverse DCT of eight values, `step` apart, times 2^(13 - shift): the algorithm of Loeffler,
+// Ligtenberg and Moschytz with 13-bit constants (jidctint.c).
 static void transform_line(int* line, std::ptrdiff_t step, int shift) {
   const int x0 = line[0], x1 = line[step], x2 = line[2 * step], x3 = line[3 * step];
   const int x4 = line[4 * step], x5 = line[5 * step], x6 = line[6 * step], x7 = line[7 * step];
@@ -56,8 +56,8 @@ static std::uint8_t byte_of(int value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
 }
 
-// Whether columns can be transformed without an overflow, here or in 16 bits, where
-// libjpeg-turbo's vector code wraps and saturates. True for all coefficients of samples of 8 bits.
+// Whether columns can be transformed without overflow, both here and in 16 bits, in which
+// libjpeg-turbo's vector code wraps and saturates. True for all coefficients of 8-bit samples.
 static bool columns_are_small(const std::array<int, 64>& block) {
   constexpr int most = 4096;
   std::array<int, 8> sums{};
@@ -66,13 +66,14 @@ static bool columns_are_small(const std::array<int, 64>& block) {
   return std::ranges::max(sums) <= most;
 }
 
-// The same of rows, once columns are transformed: that code adds two of their values in 16 bits.
+// The same for rows, after the columns are transformed: the vector code adds two of their values in
+// 16 bits.
 static bool rows_are_small(const std::array<int, 64>& block) {
   constexpr int most = 16383;
   return std::ranges::all_of(block, [](int value) { return std::abs(value) <= most; });
 }
 
-// Dequantised, row by row. False if its columns are not small.
+// Dequantises a block, and stores it by rows. Returns false if its columns are not small.
 static bool dequantise(const std::int16_t* zigzag, const std::int16_t* quantisation,
                        std::array<int, 64>& block) {
   for (std::size_t k = 0; k < 64; ++k) {
@@ -90,7 +91,7 @@ static void store_block(const std::array<int, 64>& block, std::uint8_t* out,
       out[y * stride + x] = byte_of(block[static_cast<std::size_t>(8 * y + x)] + 128);
 }
 
-// These give false where what is between the columns and the rows is not small.
+// The transforms return false if the values between the passes are not small.
 static bool transform_8(std::array<int, 64>& block) {
   for (int x = 0; x < 8; ++x) transform_line(block.data() + x, 8, 11);
   if (!rows_are_small(block)) return false;
@@ -98,7 +99,8 @@ static bool transform_8(std::array<int, 64>& block) {
   return true;
 }
 
-// Eight values that are `step` apart to four, without the fifth, times 2^(13 - shift).
+// Eight values, `step` apart, to four, times 2^(13 - shift) (jidctred.c). The fifth value has no
+// influence.
 static void transform_line_to_4(int* line, std::ptrdiff_t step, int shift) {
   const int x1 = line[step], x2 = line[2 * step], x3 = line[3 * step];
   const int x5 = line[5 * step], x6 = line[6 * step], x7 = line[7 * step];
@@ -119,7 +121,7 @@ static bool transform_4(std::array<int, 64>& block) {
   return true;
 }
 
-// The same to two, of the first and the odd ones.
+// Eight values to two: only the first and the odd ones have influence.
 static void transform_line_to_2(int* line, std::ptrdiff_t step, int shift) {
   const int mean = line[0] * (1 << 15) + (1 << (shift + 1));
   const int odd =
@@ -148,7 +150,7 @@ static bool transform_plain(const std::int16_t* const* blocks, int count,
 
 bool transform_to_1(const std::int16_t* const* blocks, int count, const std::int16_t* quantisation,
                     std::uint8_t* const* out, std::ptrdiff_t) {
-  constexpr int most = 4091;  // libjpeg's table of bytes (jidctred.c) begins again behind that
+  constexpr int most = 4091;  // libjpeg's range limit table wraps beyond this
   for (int i = 0; i < count; ++i) {
     const int mean = blocks[i][0] * quantisation[0];
     if (std::abs(mean) > most) return false;

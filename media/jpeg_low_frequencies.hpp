@@ -1,4 +1,4 @@
-// Which coefficients of a block the vector code takes into which lane.
+// The order in which the vector code loads coefficients of a block into lanes.
 
 #pragma once
 
@@ -10,10 +10,11 @@
 
 namespace lade::media {
 
-// What some blocks have: only their means, also some of the 4 x 4 lowest frequencies, or all.
+// The coefficients that are not 0 in some blocks: only the means (DC), also the 4 x 4 lowest
+// frequencies, or any.
 enum class jpeg_used : std::uint8_t { mean, low, all };
 
-// Places in a block, row by row, of the eight values of a lane.
+// Positions in a block, by rows, of the eight values of a 128-bit lane.
 using jpeg_lane = std::array<std::uint8_t, 8>;
 
 inline constexpr std::array<jpeg_lane, 8> jpeg_rows = [] {
@@ -22,8 +23,8 @@ inline constexpr std::array<jpeg_lane, 8> jpeg_rows = [] {
   return rows;
 }();
 
-// The lowest frequencies: rows 0 and 2 in pairs, and rows 1 and 3. Columns are in the order 0, 2,
-// 1, 3, so that those of a row are two pairs of the same kind.
+// The lowest frequencies: rows 0 and 2 in pairs, then rows 1 and 3. Columns are in the order 0, 2,
+// 1, 3, so that the columns of a row are pairs of the same kind.
 inline constexpr std::array<jpeg_lane, 2> jpeg_low_pairs{{
     {0, 16, 2, 18, 1, 17, 3, 19},
     {8, 24, 10, 26, 9, 25, 11, 27},

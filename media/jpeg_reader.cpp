@@ -14,8 +14,8 @@
 
 namespace lade::media {
 
-// Runs a call into libjpeg. Its errors jump back here over C frames and `call`, which therefore
-// holds nothing that has a destructor.
+// Calls libjpeg. Its errors jump back here, past C frames and `call`. So `call` must have no
+// objects with destructors.
 template <class F>
 void jpeg_reader::guarded(F call) {
   if (setjmp(errors_.jump) != 0) fail();
@@ -39,9 +39,9 @@ void jpeg_reader::on_error(j_common_ptr jpeg) {
   std::longjmp(errors.jump, 1);
 }
 
-// Warnings after which every pixel is what it was written as: fields that a sequential JPEG does
-// not use, the version of a header and, before the first scan, bytes that belong to no segment.
-// Later such bytes may be the rest of damaged data.
+// Warnings that leave the pixels intact: fields that sequential JPEGs do not use, the version of a
+// header and, before the first scan, bytes outside of segments. In later scans, such bytes may be
+// the rest of damaged data.
 static bool leaves_pixels_intact(int warning, bool in_header) {
   return warning == JWRN_NOT_SEQUENTIAL || warning == JWRN_JFIF_MAJOR ||
          (warning == JWRN_EXTRANEOUS_DATA && in_header);
@@ -55,7 +55,8 @@ void jpeg_reader::on_message(j_common_ptr jpeg, int level) {
   errors.extraneous |= errors.msg_code == JWRN_EXTRANEOUS_DATA;
 }
 
-// A scan of a few bytes takes time for all pixels of the image. Writers make about ten.
+// Limits the number of scans: a scan of a few bytes costs time for every pixel. Encoders write
+// about ten.
 void jpeg_reader::on_progress(j_common_ptr jpeg) {
   constexpr int most_scans = 100;
   if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= most_scans) return;
@@ -95,8 +96,7 @@ void jpeg_reader::open(const image_file& file) {
   set_shape(file, jpeg_.image_width, jpeg_.image_height, jpeg_.num_components == 1);
 }
 
-// Whether a scan before the first that was found would not be missed: of a progressive JPEG,
-// libjpeg misses it.
+// Whether a missing first scan would go unnoticed. In a progressive JPEG, libjpeg detects it.
 bool jpeg_reader::may_lack_scan() const noexcept {
   return jpeg_.progressive_mode == FALSE && jpeg_.comps_in_scan < jpeg_.num_components;
 }
@@ -124,8 +124,8 @@ void jpeg_reader::start_rows(int channels, const axis_range& columns, const axis
   if (inks) cmyk_.resize(std::size_t(jpeg_.output_width) * 4);
 }
 
-// Smooth upsampling treats the first and last decoded column as the edge of the image: one column
-// more on either side keeps that outside of what is wanted.
+// Decodes two more columns on either side. Smooth upsampling treats the first and last decoded
+// column as the edge of the image, which must stay outside of the requested part.
 void jpeg_reader::crop(const axis_range& columns) {
   const int left = std::max(columns.low - 2, 0);
   const int right = std::min(columns.high + 2, width());
@@ -143,7 +143,7 @@ const std::uint8_t* jpeg_reader::row(int y) {
   return ring_.row(y, [this](int, std::uint8_t* out) { read_row(out); }) + left_;
 }
 
-// Adobe's inverted inks to RGB or grey.
+// Converts Adobe's inverted inks to RGB or grey.
 static void convert_inks(const std::uint8_t* cmyk, int count, int channels, std::uint8_t* out) {
   for (int x = 0; x < count; ++x, cmyk += 4, out += channels) {
     const auto rgb = rgb_of_inverted_inks(cmyk);
@@ -161,7 +161,7 @@ void jpeg_reader::read_row(std::uint8_t* out) {
   if (inks) convert_inks(cmyk_.data(), static_cast<int>(jpeg_.output_width), channels_, out);
 }
 
-// One axis of a plane of blocks decoded to `block` samples.
+// The grid of a plane whose blocks are decoded to `block` samples.
 static coarse_axis axis_of_blocks(JDIMENSION size, int luma_factor, int factor, int luma_block,
                                   int block) {
   const double pixels = static_cast<double>(luma_factor) / factor * DCTSIZE / block;
@@ -181,7 +181,7 @@ void jpeg_reader::start_planes(int reduction) {
     const auto& component = jpeg_.comp_info[i];
     const auto block = static_cast<std::size_t>(component.DCT_scaled_size);
     const auto stride = component.width_in_blocks * block;
-    // libjpeg fills whole groups of blocks, also below the image's last row.
+    // libjpeg writes whole rows of MCUs, also below the image's last row.
     const auto rows = (component.height_in_blocks + unsigned(component.v_samp_factor)) * block;
     plane_data_[i] = plane_memory(i, stride * rows);
     planes_[i] = {.data = plane_data_[i],
@@ -195,7 +195,7 @@ void jpeg_reader::start_planes(int reduction) {
   }
 }
 
-// Threads keep what common images need. What large ones need is the run's.
+// Threads keep the planes of common images. Planes of large images come from the memory of the run.
 std::uint8_t* jpeg_reader::plane_memory(std::size_t plane, std::size_t bytes) {
   constexpr auto most_kept = std::size_t{1} << 19;
   if (bytes <= most_kept) {
@@ -206,7 +206,7 @@ std::uint8_t* jpeg_reader::plane_memory(std::size_t plane, std::size_t bytes) {
   return reinterpret_cast<std::uint8_t*>(large_planes_[plane].data());
 }
 
-// Of the luma: what libjpeg decodes at a time.
+// The rows of luma that libjpeg decodes at a time.
 int jpeg_reader::rows_of_blocks() const noexcept {
   return jpeg_.max_v_samp_factor * jpeg_.min_DCT_scaled_size;
 }

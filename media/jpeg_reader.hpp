@@ -1,4 +1,4 @@
-// JPEG by libjpeg-turbo: one decompressor, used for one image after another.
+// Reads JPEG with libjpeg-turbo, with one decompressor per image.
 
 #pragma once
 
@@ -22,12 +22,12 @@ namespace lade::media {
 struct jpeg_plane {
   const std::uint8_t* data = nullptr;
   std::ptrdiff_t stride = 0;
-  coarse_axis x;  // against the first plane
+  coarse_axis x;  // relative to the first plane
   coarse_axis y;
 };
 
-// Reads every kind of JPEG that libjpeg-turbo does. libjpeg keeps tables from one image to the
-// next, so every image gets a decompressor of its own.
+// Reads every kind of JPEG that libjpeg-turbo supports. libjpeg keeps tables from one image to the
+// next, so each image gets a new decompressor.
 class jpeg_reader final : public image_reader {
  public:
   jpeg_reader();
@@ -35,33 +35,34 @@ class jpeg_reader final : public image_reader {
   jpeg_reader(const jpeg_reader&) = delete;
   jpeg_reader& operator=(const jpeg_reader&) = delete;
 
-  // Reads the header. Unless `file.strict`, decodes what libjpeg makes of damaged data.
+  // Reads the header. Unless `file.strict`, damaged data are decoded as far as libjpeg conceals the
+  // damage.
   void open(const image_file& file) override;
 
-  // Whether the image has luma and two equally coarse colour planes, so that start_planes works.
+  // Whether start_planes can be called: the image has luma and two equally subsampled chroma
+  // planes.
   bool has_planes() const noexcept;
 
   bool warned() const noexcept override { return errors_.warned; }
 
-  // Decodes the columns [left, right) of the rows [top, bottom), as the whole image has them:
-  // exact DCT, smooth upsampling of colour. One channel is the luma. From then on `row` gives the
-  // rows; the last `kept` stay in place.
+  // Prepares `row` for `columns` and `rows`, with the pixels of a decode of the whole image: exact
+  // DCT, smooth upsampling of chroma. One channel is the luma. The last `kept` rows stay valid.
   void start_rows(int channels, const axis_range& columns, const axis_range& rows,
                   int kept) override;
   const std::uint8_t* row(int y) override;
 
-  // Decodes Y, Cb and Cr as they are stored, at 1 / `reduction` (1, 2, 4 or 8) of the size rounded
-  // up, as far as rows are asked for: all three together, so that decoding and what is done with
-  // the rows take turns. A burst of wide vectors after each whole image would slow the decoding of
-  // the next by a tenth.
+  // Prepares plane_row for Y, Cb and Cr as stored, at 1 / `reduction` (1, 2, 4 or 8) of the size,
+  // rounded up. The planes are decoded together, as far as rows are requested. So decoding and
+  // resizing alternate: a long burst of wide vector instructions would slow the next decode by a
+  // tenth.
   void start_planes(int reduction);
   const jpeg_plane& plane(std::size_t i) const noexcept { return planes_[i]; }
   const std::uint8_t* plane_row(std::size_t i, int y);
 
-  // Has the planes end with the blocks that hold the luma down to row `bottom`.
+  // Ends the planes after the blocks that contain luma row `bottom` - 1.
   void end_planes(int bottom) noexcept;
 
-  // Gives up the rest of the image.
+  // Drops the image, decoded or not.
   void close() noexcept override {
     jpeg_abort_decompress(&jpeg_);
     coefficients_.clear();
@@ -74,7 +75,7 @@ class jpeg_reader final : public image_reader {
     bool strict = true;
     bool warned = false;
     bool in_header = true;    // before the first scan
-    bool extraneous = false;  // whether bytes that belong to no segment have been skipped
+    bool extraneous = false;  // bytes outside of segments have been skipped
     char text[JMSG_LENGTH_MAX] = "";
   };
 
@@ -96,16 +97,16 @@ class jpeg_reader final : public image_reader {
   jpeg_progress_mgr progress_{};
   jpeg_decompress_struct jpeg_;
   jpeg_arrays coefficients_;
-  const image_file* file_ = nullptr;  // whose image is read
+  const image_file* file_ = nullptr;  // the open file
 
   int channels_ = 0;
-  std::size_t left_ = 0;  // from the first decoded byte of a row to the first wanted
+  std::size_t left_ = 0;  // bytes from the first decoded column to the first requested one
   row_ring ring_;
   std::vector<std::uint8_t> cmyk_;
 
   std::array<jpeg_plane, 3> planes_;
   std::array<std::uint8_t*, 3> plane_data_{};
-  std::array<std::vector<std::uint8_t>, 3> small_planes_;  // kept for the next image
+  std::array<std::vector<std::uint8_t>, 3> small_planes_;  // reused by the next image
   std::array<buffer, 3> large_planes_;
 };
 

@@ -4,8 +4,8 @@
 
 namespace lade::media {
 
-// Calls f(bits, length, symbol) for each code, from the shortest to the longest (T.81, C.2). False
-// if the lengths are those of no code.
+// Calls f(bits, length, symbol) for each code, from the shortest to the longest (T.81, C.2).
+// Returns false if the lengths form no code.
 template <class F>
 static bool for_each_code(const huffman_code& code, F f) {
   int bits = 0;
@@ -44,12 +44,12 @@ slow_code::symbol slow_code::find(std::uint64_t bits) const noexcept {
   return {};
 }
 
-// What is added to code and value bits, taken as one number of `size` value bits.
+// The addend of a code with `size` value bits; see jpeg_tables.hpp.
 static int value_addend(int code, int size, bool negative) {
   return -(code << size) - (negative ? (1 << size) - 1 : 0);
 }
 
-// The signs that values of a size have.
+// The number of signs of values of a size.
 static int sign_count(int size) { return size > 0 ? 2 : 1; }
 
 static constexpr std::uint64_t single_entry(int bits, std::uint64_t bytes, int addend) {
@@ -98,7 +98,7 @@ static std::uint64_t symbol_bytes(int run, int size) {
 }
 
 bool ac_table::build(const huffman_code& code) {
-  constexpr int largest = 10;  // size of a value of 8 bits a sample
+  constexpr int largest = 10;  // size of a value of 8-bit samples
   constexpr std::uint8_t none = 99;
   entries.fill(no_entry);
   long_entries.fill(0);
@@ -130,7 +130,7 @@ bool ac_table::build(const huffman_code& code) {
          });
 }
 
-// The second symbol's code and sign must lie within the index, behind all bits of the first.
+// The second symbol's code and sign must lie within the index, after all bits of the first.
 void ac_table::pair_symbols() {
   const auto single = entries;
   for (std::size_t index = 0; index < single.size(); ++index) {
@@ -141,7 +141,7 @@ void ac_table::pair_symbols() {
     const auto second = single[behind];
     const auto bits = code_entry::bits(first) + code_entry::bits(second);
     if (second == no_entry || index_use[behind] > rest || bits > code_entry::most_bits) continue;
-    const auto taken = index >> rest;  // the first's code and value bits
+    const auto taken = index >> rest;  // code and value bits of the first symbol
     const auto value = static_cast<std::uint16_t>(taken + code_entry::addend(first));
     const auto addend = static_cast<std::uint16_t>(code_entry::addend(second) -
                                                    (taken << code_entry::bits(second)));
@@ -153,7 +153,8 @@ void ac_table::pair_symbols() {
   paired = true;
 }
 
-// Finds the table of a code or makes one, instead of one that no image uses if there are many.
+// Finds or builds the table of a code. A full list drops a table that no image uses, if there is
+// one.
 template <class Kept>
 static auto find_or_build(std::vector<Kept>& all, std::size_t most, const huffman_code& code,
                           bool& found) -> decltype(all[0].table) {
@@ -162,7 +163,7 @@ static auto find_or_build(std::vector<Kept>& all, std::size_t most, const huffma
   const auto same = std::ranges::find(all, key, &Kept::key);
   found = same != all.end();
   if (found) {
-    std::rotate(all.begin(), same, same + 1);  // the one used last is the first
+    std::rotate(all.begin(), same, same + 1);  // most recently used first
     return all.front().table;
   }
   using table = typename decltype(all[0].table)::element_type;

@@ -1,4 +1,4 @@
-// Tables that decode Huffman codes together with the values behind them (ITU-T T.81, F.2.2).
+// Lookup tables that decode a Huffman code together with the value after it (ITU-T T.81, F.2.2).
 
 #pragma once
 
@@ -12,44 +12,47 @@
 
 namespace lade::media {
 
-// A code by which bits are looked up one by one: for what the quick tables do not hold.
+// A code that is decoded bit by bit, for symbols that the lookup tables lack.
 class slow_code {
  public:
-  // False if the lengths are those of no code, as libjpeg sees it: it allows no code of ones alone.
+  // Returns false if the lengths form no code. As in libjpeg, no code may consist of ones alone.
   bool build(const huffman_code& code);
 
   struct symbol {
     int length = 0;  // of the code; 0: there is no such code
     std::uint8_t value = 0;
   };
-  symbol find(std::uint64_t bits) const noexcept;  // the upper ones first
+  symbol find(std::uint64_t bits) const noexcept;  // `bits`: first bit uppermost
 
  private:
-  std::array<int, 17> ends_{};    // of each length: the first 16 bits behind the last code
-  std::array<int, 17> firsts_{};  // what is added to a code for the place of its symbol
+  std::array<int, 17> ends_{};    // per length: the first 16 bits after its last code
+  std::array<int, 17> firsts_{};  // per length: added to a code, the index of its symbol
   std::array<std::uint8_t, 256> symbols_{};
 };
 
-// The values behind codes are coded as (T.81, table F.1): with n bits, those that begin with 1
-// stand for 2^(n-1) to 2^n - 1, those that begin with 0 for -(2^n - 1) to -2^(n-1). A lookup takes
-// the first value bit, the sign, into its index. So code and value bits together, taken as one
-// number, only miss a constant of the entry, the addend.
+// The coding of values (T.81, table F.1): n bits that start with 1 encode 2^(n-1) to 2^n - 1, n
+// bits that start with 0 encode -(2^n - 1) to -2^(n-1). A lookup includes the first value bit, the
+// sign, in its index. So the value is the code and value bits, read as one number, plus a constant
+// of the entry: the addend.
 
-// An entry of a table, 64 bits, for one symbol or for two where they fit:
+// A 64-bit entry of a table, for one symbol or for two if they fit:
 //
 //   bits   0       8       16        32       48            55       56
 //          | total | bytes | addend  | first  | bits of the | ends a  | bytes of the |
 //          | bits  |       |         | value  | second      | section | first        |
 //
-// `bytes` are those of the coefficients by which all of its symbols advance, 2 each. `addend`
-// belongs to the value of the last symbol, whose bits are the last ones. `first value` is the whole
-// value of the first of two; of one alone it is 0, and written where the value of the last is
-// written after it. A block has two sections, that of DC and that of AC, each with a table. An end
-// of block advances by one coefficient, which is 0.
+// - total bits: of all its codes and values; bits of the second: of the second symbol alone, 0 if
+//   there is none
+// - bytes: the advance of the output by all its symbols, 2 per coefficient
+// - addend: of the last symbol, whose bits are the last ones
+// - first value: the complete value of the first of two symbols. For a single symbol, it is 0 and
+//   stored at the address of the last value, which then overwrites it.
+// - ends a section: a block has two sections, DC and AC, each with a table. An end of block
+//   advances the output by one coefficient, which is 0.
 struct code_entry {
   static constexpr int index_bits = 11;
-  static constexpr int most_bits = 18;  // of an entry: three fit into what is loaded at a time
-  static constexpr std::uint64_t long_code = 128;  // bytes: not in this table
+  static constexpr int most_bits = 18;             // of an entry: one load suffices for three
+  static constexpr std::uint64_t long_code = 128;  // value of `bytes`: not in this table
   static constexpr std::uint64_t ends = std::uint64_t{1} << 55;
 
   static constexpr unsigned bits(std::uint64_t entry) noexcept { return entry & 0xff; }
@@ -66,7 +69,7 @@ struct code_entry {
 
 using code_entries = std::array<std::uint64_t, 1 << code_entry::index_bits>;
 
-// Differences of DC.
+// A table for differences of DC.
 struct dc_table {
   bool build(const huffman_code& code);
 
@@ -80,13 +83,14 @@ struct ac_table {
 
   bool build(const huffman_code& code);
 
-  // Has entries hold two symbols. Takes as long as decoding a few kilobytes.
+  // Combines pairs of symbols into one entry where they fit. Takes as long as decoding a few
+  // kilobytes.
   void pair_symbols();
 
   alignas(64) code_entries entries;
 
-  // Codes that are too long for `entries`: canonical codes are sorted by length, so that those are
-  // the last ones. In the lower 32 bits of the same form; 0: use the slow code.
+  // Codes that are too long for `entries`. Canonical codes are sorted by length, so they are the
+  // last ones. The lower 32 bits of an entry; 0: use the slow code.
   std::array<std::uint32_t, long_count> long_entries;
   unsigned first_long = 0;
   slow_code slow;
@@ -94,11 +98,11 @@ struct ac_table {
   std::array<std::uint8_t, 1 << code_entry::index_bits> index_use;  // bits of code and sign
 };
 
-// Tables that are kept for the next image with the same codes: most writers use the same ones, and
-// tables that two images share are in the cache of the processor once. For one thread.
+// Keeps tables for later images with the same codes. Most encoders use the same ones, and tables
+// shared by two images take less CPU cache. Not thread-safe.
 class jpeg_table_cache {
  public:
-  // Null if the code is none. `pair`: whether two symbols in an entry pay even if the code is new.
+  // Return null for an invalid code. `pair`: whether to pair symbols even if the code is new.
   std::shared_ptr<const dc_table> dc(const huffman_code& code);
   std::shared_ptr<const ac_table> ac(const huffman_code& code, bool pair);
 

@@ -1,13 +1,13 @@
-// The loops of jpeg_kernels.hpp over vectors. Included by the file of an instruction set, whose
-// namespace is LADE_VECTORS and whose functions are marked LADE_TARGET: each makes loops of its own
-// of these. It defines the operations before:
+// The loops of jpeg_kernels.hpp over vectors. The source of an instruction set includes this file,
+// in the namespace LADE_VECTORS and with functions marked LADE_TARGET. So each has its own copy of
+// the loops. The source first defines the operations:
 //
 //   vector                 one lane of 128 bits for each of `blocks_at_once` blocks
-//   add_16, ...            operations on all lanes, named by the bits of an element
-//   load_zigzag, ...       those for which the instruction sets are too different
+//   add_16, ...            operations on all elements, named by the bits of an element
+//   load_zigzag, ...       operations for which the instruction sets differ too much
 //
-// Both packs saturate. Interleaving and picking keep to the lanes. Loops over vectors are unrolled
-// by pragmas: at -O2, GCC keeps arrays of them in memory otherwise.
+// Both packs saturate. Interleaving and picking stay within lanes. Loops over vectors are unrolled
+// by pragmas: at -O2, GCC would keep arrays of vectors in memory.
 
 namespace lade::media::LADE_VECTORS {
 
@@ -16,7 +16,7 @@ LADE_TARGET static inline vector factors(int low, int high) {
   return all_32((low & 0xffff) | static_cast<int>(static_cast<unsigned>(high) << 16));
 }
 
-// 32-bit values: those that interleave_low_16 and interleave_high_16 make of 16-bit ones.
+// 32-bit values, in the order of interleave_low_16 and interleave_high_16.
 struct wide_vectors {
   vector low;
   vector high;
@@ -36,7 +36,7 @@ LADE_TARGET static inline wide_vectors weighted(int a, vector x, int b, vector y
   return {multiply_add(interleave_low_16(x, y), by), multiply_add(interleave_high_16(x, y), by)};
 }
 
-// x * 2^bits + half a unit of what is shifted out.
+// x * 2^bits, plus half a unit of a later right shift by `shift`.
 template <int shift, int bits = 13>
 LADE_TARGET static inline wide_vectors widened(vector x) {
   const auto round = all_32(1 << (shift - 1));
@@ -49,7 +49,7 @@ LADE_TARGET static inline vector narrowed(const wide_vectors& x) {
   return pack_32(shift_right_32<shift>(x.low), shift_right_32<shift>(x.high));
 }
 
-// The transform along one axis of all lines at a time: see transform_line in jpeg_kernels.cpp.
+// Transforms all lines along one axis: see transform_line in jpeg_kernels.cpp.
 template <int shift>
 LADE_TARGET static inline void transform_lines(vector* x) {
   const auto even_2 = weighted(4433, x[2], 4433 - 15137, x[6]);
@@ -75,8 +75,8 @@ LADE_TARGET static inline void transform_lines(vector* x) {
   put(3, subtract(even_0, even_3), odd_0);
 }
 
-// The same for lines whose upper four values are 0. The others are in pairs: 0 and 2, 1 and 3. Then
-// each factor is the sum of those above that belong to a value.
+// The same for lines whose upper four values are 0. The other values are in pairs: 0 and 2, 1 and
+// 3. Each factor is the sum of the factors of transform_lines for that value.
 template <int shift>
 LADE_TARGET static inline void transform_low_lines(vector pairs_02, vector pairs_13, vector* out) {
   const auto round = all_32(1 << (shift - 1));
@@ -121,7 +121,7 @@ LADE_TARGET static inline void transform_lines_to(const vector* x, wide_vectors*
     transform_lines_to_2<shift>(x, out);
 }
 
-// Rows become columns, in each lane.
+// Transposes 8 x 8 words in each lane.
 LADE_TARGET static inline void transpose_lanes(vector* x) {
   vector pairs[8], fours[8];
 #pragma GCC unroll 8
@@ -143,7 +143,7 @@ LADE_TARGET static inline void transpose_lanes(vector* x) {
   }
 }
 
-// Stores columns of samples as bytes, row by row.
+// Saturates columns of samples to bytes, and stores them by rows.
 LADE_TARGET static inline void store_blocks(const vector* x, std::uint8_t* const* out,
                                             std::ptrdiff_t stride) {
   const auto a = pack_16(x[0], x[4]), b = pack_16(x[1], x[5]);
@@ -166,7 +166,7 @@ LADE_TARGET static inline void store_blocks(const vector* x, std::uint8_t* const
       std::memcpy(out[block] + y * stride, rows[y / 2] + 16 * block + 8 * (y % 2), 8);
 }
 
-// What the transforms make of blocks that have only a mean. False if one is larger than `most`.
+// The transforms of blocks that have only a mean. Returns false if a mean is larger than `most`.
 template <int side>
 LADE_TARGET static inline bool fill_blocks(const std::int16_t* const* blocks,
                                            std::int16_t quantisation, int most,
@@ -184,7 +184,8 @@ LADE_TARGET static inline bool fill_blocks(const std::int16_t* const* blocks,
   return exact;
 }
 
-// Dequantises and transforms blocks of which only the 4 x 4 lowest frequencies are not 0.
+// Dequantises and transforms blocks whose coefficients are 0 except for the 4 x 4 lowest
+// frequencies.
 LADE_TARGET static inline bool transform_low_blocks(const zigzag_vectors& zigzag,
                                                     const std::int16_t* quantisation,
                                                     std::uint8_t* const* out,
@@ -242,8 +243,7 @@ LADE_TARGET static bool transform_few(const std::int16_t* const* blocks,
   return fill_blocks<8>(blocks, quantisation[0], 8191, out, stride);
 }
 
-// Whether no column is so large that something would be cut off: see columns_are_small in
-// jpeg_kernels.cpp.
+// See columns_are_small in jpeg_kernels.cpp.
 LADE_TARGET static inline bool columns_are_small(const vector* x) {
   auto sums = absolute_16(x[0]);
 #pragma GCC unroll 8
@@ -263,12 +263,12 @@ LADE_TARGET static inline void store_small_blocks(vector samples, std::uint8_t* 
       std::memcpy(out[block] + y * stride, rows + 16 * block + 4 * y, side);
 }
 
-// To 4 x 4 or 2 x 2 samples.
+// Transforms to 4 x 4 or 2 x 2 samples.
 template <int side>
 LADE_TARGET static bool reduce_few(const std::int16_t* const* blocks,
                                    const std::int16_t* quantisation, std::uint8_t* const* out,
                                    std::ptrdiff_t stride) {
-  constexpr int most = 4096, more = side == 4 ? 1 : 2;  // bits of a smaller scale
+  constexpr int most = 4096, more = side == 4 ? 1 : 2;  // additional bits of the shift
   zigzag_vectors zigzag;
   if (load_zigzag(blocks, zigzag) == jpeg_used::mean)
     return fill_blocks<side>(blocks, quantisation[0], most, out, stride);
@@ -305,7 +305,7 @@ LADE_TARGET static bool transform(const std::int16_t* const* blocks, int count,
   const std::int16_t* rest[blocks_at_once];
   std::uint8_t* rest_out[blocks_at_once];
 #pragma GCC unroll 8
-  for (int i = 0; i < blocks_at_once; ++i) {  // the last one several times
+  for (int i = 0; i < blocks_at_once; ++i) {  // the last block fills the rest
     rest[i] = blocks[i < count ? i : count - 1];
     rest_out[i] = out[i < count ? i : count - 1];
   }
@@ -314,7 +314,7 @@ LADE_TARGET static bool transform(const std::int16_t* const* blocks, int count,
 
 static constexpr int samples_at_once = sizeof(vector) / 2;
 
-// Low bytes of words, one behind the other: a is 0, b is 1, ...
+// Stores the low bytes of words alternately, the first of `even` first.
 LADE_TARGET static inline void store_alternating(vector even, vector odd, std::uint8_t* out) {
   store(bits_either(even, shift_left_16<8>(odd)), out);
 }
@@ -360,8 +360,8 @@ LADE_TARGET static inline vector multiplied(vector x, int factor) {
   return halve_16(add_16(multiply_high_16(add_16(x, x), all_16(factor)), all_16(1)));
 }
 
-// Factors beyond 16 bits are split: 91881 = 65536 + 26345, 116130 = 2 * 65536 - 14942,
-// -46802 = 18734 - 65536.
+// The factors of jdcolor.c. Factors beyond 16 bits are split: 91881 = 65536 + 26345, 116130 = 2 *
+// 65536 - 14942, -46802 = 18734 - 65536.
 LADE_TARGET static void to_rgb(const std::uint8_t* const* in, int count, std::uint8_t* const* out) {
   const std::uint8_t *const y_row = in[0], *const cb_row = in[1], *const cr_row = in[2];
   std::uint8_t *const red = out[0], *const green = out[1], *const blue = out[2];

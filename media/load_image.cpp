@@ -21,12 +21,12 @@ task<tensor> load_image(std::string path, image_options options, random draw) {
   co_return co_await decode.read(std::move(from), draw);
 }
 
-// What the workers of one load_images share.
+// The state that the workers of one load_images share.
 struct image_list {
   const std::vector<std::string>& paths;
   const decode_image& decode;
   const tensor& images;
-  random draw;  // keys of the images' own draws
+  random draw;  // its first number is the key of all images' draws
   std::atomic<std::size_t> next = 0;
 };
 

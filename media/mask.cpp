@@ -16,8 +16,8 @@
 
 namespace lade::media {
 
-// For each of `count` samples of a result, the nearest sample of an axis. The quotient of whole
-// numbers is never rounded up to the next, so whole boxes are exact.
+// The nearest sample of an axis for each of `count` result samples. The quotient of integers is
+// never rounded up to the next integer, so boxes of whole pixels are exact.
 static std::vector<int> nearest_samples(double begin, double length, int size, int count) {
   std::vector<int> nearest(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -87,8 +87,8 @@ tensor crop_mask(const tensor& mask, const chosen_crop& crop) {
   return out;
 }
 
-// Which rows and columns of a mask as it is stored become the result, and how far their elements
-// lie apart there.
+// The stored rows and columns of a mask that become the result, and the strides of the result for
+// them.
 struct mask_plan {
   std::vector<int> rows;
   std::vector<int> columns;
@@ -137,7 +137,7 @@ static void write_mask(const png_reader& from, const mask_plan& plan, const tens
   }
 }
 
-// The reader of a thread for one mask, which it closes at the end.
+// Borrows the thread's PNG reader for one mask, and closes it at the end.
 class used_mask_reader {
  public:
   explicit used_mask_reader(const image_file& file) : png_(worker_->png) {
@@ -157,7 +157,7 @@ class used_mask_reader {
   png_reader& png_;
 };
 
-// Decodes a mask into `out`, of the size of the crop's result.
+// Decodes a mask into `out`, which has the size of the crop's result.
 static void decode_mask_file(const image_file& file, bool orient, const chosen_crop& crop,
                              const tensor& out) {
   used_mask_reader reader(file);
@@ -221,7 +221,7 @@ tensor decode_mask::operator()(const sample& in, random draw) const {
   return (*this)(in, crop_for(in, draw, doing_with_mask(in, field())));
 }
 
-// Of a mask that may be decoded; else 0.
+// The number of pixels; 0 if the decoder will refuse the mask.
 static std::size_t pixels_of_mask(detail::byte_view file, std::int64_t max_pixels) {
   if (!png_reader::recognises(file)) return 0;
   const auto header = header_of(file);
@@ -229,7 +229,7 @@ static std::size_t pixels_of_mask(detail::byte_view file, std::int64_t max_pixel
   return pixels <= static_cast<double>(max_pixels) ? header.width * header.height : 0;
 }
 
-// The frame of FFmpeg's decoder and its copy of the file.
+// The frame of FFmpeg's decoder, and the copy of the file that it reads.
 std::size_t decode_mask::memory_to_write(const sample& in) const {
   const auto file = encoded_bytes_of(in, field());
   const auto pixels = pixels_of_mask(file, image_.options().max_pixels);

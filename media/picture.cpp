@@ -12,7 +12,7 @@
 
 namespace lade::media {
 
-static constexpr int most_axis_samples = 1 << 15;  // of an axis
+static constexpr int most_axis_samples = 1 << 15;  // per axis
 
 static void require_of_picture(bool condition, const std::string& reason) {
   if (!condition) throw error(errc::invalid_argument, "write picture", reason);

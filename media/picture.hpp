@@ -1,4 +1,4 @@
-// Pictures, written to any memory.
+// Resizes pictures into any memory.
 
 #pragma once
 
@@ -10,19 +10,19 @@
 
 namespace lade::media {
 
-// The part of a picture that becomes the result, in its luma samples, and how that is turned.
+// The part of a picture that becomes the result, in luma samples, and its orientation.
 struct picture_view {
   axis_range x;
   axis_range y;
   orientation turn;
 };
 
-// All of a picture, as it is stored.
+// The whole picture, not turned.
 picture_view whole_picture(const picture& from) noexcept;
 
 // Resizes a part of a picture to the size of `to`, and writes it there: see the public
-// write_picture. The calling thread's resizer and writer do it: equal pictures and views, one after
-// another, share their tables.
+// write_picture. Uses the calling thread's resizer and writer, which keep their tables for
+// successive pictures with equal views.
 void write_picture(const picture& from, const picture_view& view, const pixel_target& to);
 
 }  // namespace lade::media

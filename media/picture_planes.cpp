@@ -21,7 +21,7 @@ layout_planes planes_of(plane_layout layout) noexcept {
   return {};
 }
 
-// What the rows of a result need to become RGB or, if `grey`, grey of full range.
+// The steps from rows of a result to RGB or, if `grey`, to full-range grey.
 static colour_steps steps_for(const picture& from, const layout_planes& layout, bool grey,
                               const colour_conversion& conversion) {
   if (layout.chroma && !grey) return {.yuv = &conversion};
@@ -29,8 +29,9 @@ static colour_steps steps_for(const picture& from, const layout_planes& layout, 
   return {.expand = from.full_range ? 0 : one_row ? 1 : 3, .luma = grey && !one_row};
 }
 
-// Samples of more than 8 bits. In limited range, 8 bits and the others differ by a power of two; in
-// full range (H.273, 8.3) 255 stands for the highest code, and 128 for the middle of chroma.
+// The scaling of samples of more than 8 bits to 8 (Rec. ITU-T H.273, 8.3). In limited range, the
+// codes differ by a power of two. In full range, the highest code becomes 255, and the middle of
+// chroma 128.
 static wide_samples wide_samples_of(const picture& from, bool full_range, bool chroma) {
   wide_samples result{.left = 16 - from.bits - from.shift};
   if (!full_range) return result;

@@ -1,4 +1,4 @@
-// The planes of a picture, as a resize takes them.
+// The planes of a picture as inputs of a resizer.
 
 #pragma once
 
@@ -12,31 +12,31 @@
 
 namespace lade::media {
 
-// The planes of a layout: how many channels each interleaves, and which of Y, Cb, Cr or of R, G, B,
-// alpha each channel is.
+// The planes of a layout. Each has a number of interleaved channels. `are`: the index of each
+// channel in Y, Cb, Cr, or in R, G, B, alpha.
 struct layout_planes {
   struct plane {
     int channels = 0;
     std::array<std::uint8_t, 4> are{};
   };
-  std::size_t count = 0;  // 0 for a layout that does not exist
-  bool chroma = false;    // planes 1 and 2 may be coarser than plane 0
+  std::size_t count = 0;  // 0 for an invalid layout
+  bool chroma = false;    // planes 1 and 2 may be subsampled
   std::array<plane, 4> planes{};
 
   bool is_chroma(std::size_t p) const noexcept { return chroma && (p == 1 || p == 2); }
 };
 layout_planes planes_of(plane_layout layout) noexcept;
 
-// The chroma samples along an axis of `luma` samples.
+// The number of chroma samples along an axis of `luma` samples.
 inline int chroma_size(int luma, int shift) noexcept { return (luma + (1 << shift) - 1) >> shift; }
 
 inline int sample_bytes(const picture& picture) noexcept { return picture.bits > 8 ? 2 : 1; }
 
-// What to run a resizer with that has been planned for a picture. For one call: refers to the
-// picture and to the resizer.
+// The arguments of resizer::run for a picture, after the resizer has been planned for it. For one
+// call: refers to the picture and to the resizer.
 class picture_planes {
  public:
-  // For a target of so many channels. Planes that none of them needs are left out.
+  // `channels`: of the target. Planes that the target does not need are left out.
   picture_planes(const picture& from, const resizer& engine, int channels);
   picture_planes(const picture_planes&) = delete;
   picture_planes& operator=(const picture_planes&) = delete;

@@ -25,7 +25,7 @@ LADE_AVX2 static inline void store_sixteenths(__m256i value, std::uint8_t* out) 
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(bytes));
 }
 
-// Full-range luma in units of 1/16, with half a unit of the result for rounding.
+// See full_luma in pixel_kernels.cpp.
 LADE_AVX2 static inline __m256i full_luma_256(const std::uint8_t* in, const colour_conversion& by) {
   const auto offset = _mm256_set1_epi16(static_cast<short>(16 * by.offset));
   const auto y = _mm256_sub_epi16(sixteenths(in), offset);
@@ -59,7 +59,7 @@ LADE_AVX2 static void expand_avx2(std::uint8_t* row, int count) {
     store_sixteenths(full_luma_256(row + x, limited_range), row + x);
 }
 
-// For the `part`-th sixteen of 48 interleaved bytes: which of sixteen of `channel` go where. A
+// A shuffle of sixteen bytes of `channel` into the `part`-th sixteen of 48 interleaved bytes. A
 // negative index makes a zero.
 struct byte_spread {
   alignas(16) std::array<std::int8_t, 16> from{};
@@ -121,8 +121,8 @@ LADE_AVX2 static void interleave_4_avx2(const std::uint8_t* const* in, int count
   plain_pixels.interleave_4(rest.data(), count - x, out + 4 * x);
 }
 
-// Interleaving each row with the one eight further down rotates the eight bits of a byte's row and
-// column by one. Four times, it exchanges row and column.
+// Interleaving each row with the row eight further down rotates the index of a byte, four bits of
+// row and four of column, by one bit. Four rotations exchange row and column.
 LADE_AVX2 static void transpose_16_avx2(const std::uint8_t* in, std::size_t stride,
                                         std::uint8_t* out, std::size_t to_stride) {
   __m128i rows[16];
@@ -138,7 +138,7 @@ LADE_AVX2 static void transpose_16_avx2(const std::uint8_t* in, std::size_t stri
   for (std::size_t x = 0; x < 16; ++x) store_sixteen(rows[x], out + x * to_stride);
 }
 
-// Eight normalised values; `phase` is the first one's place in the period.
+// Eight normalised values. `phase`: the position of the first one in the period.
 LADE_AVX2 static inline __m256 normalised_8(const std::uint8_t* in, const normalisation& by,
                                             int phase) {
   const auto bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in));
@@ -147,7 +147,7 @@ LADE_AVX2 static inline __m256 normalised_8(const std::uint8_t* in, const normal
                          _mm256_loadu_ps(by.bias.data() + phase));
 }
 
-// Eight normalised values as elements of a type.
+// Eight normalised values as elements of each type.
 struct eight_f32 {
   using element = float;
   LADE_AVX2 static void store(__m256 values, float* out) { _mm256_storeu_ps(out, values); }

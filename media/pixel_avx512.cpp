@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-// GCC 12 takes the undefined operands of its own intrinsics for mistakes.
+// GCC 12 warns about uninitialised operands in its own intrinsics.
 #pragma GCC diagnostic push
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -29,7 +29,7 @@ LADE_AVX512 static inline void store_sixteenths_512(__m512i value, std::uint8_t*
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm512_cvtusepi16_epi8(words));
 }
 
-// Full-range luma in units of 1/16, with half a unit of the result for rounding.
+// See full_luma in pixel_kernels.cpp.
 LADE_AVX512 static inline __m512i full_luma_512(const std::uint8_t* in,
                                                 const colour_conversion& by) {
   const auto offset = _mm512_set1_epi16(static_cast<short>(16 * by.offset));
@@ -64,8 +64,8 @@ LADE_AVX512 static void expand_avx512(std::uint8_t* row, int count) {
     store_sixteenths_512(full_luma_512(row + x, limited_range), row + x);
 }
 
-// For the `part`-th 64 of 192 interleave_tables bytes: which of the first two channels' 128 bytes,
-// and which byte of the third channel, where `thirds` says so.
+// Indices for the `part`-th 64 of 192 interleaved bytes: into the 128 bytes of the first two
+// channels, and into the third channel where `thirds` has a bit.
 struct interleave_picks {
   alignas(64) std::array<std::uint8_t, 64> of_two{};
   alignas(64) std::array<std::uint8_t, 64> of_third{};
@@ -108,7 +108,7 @@ static void transpose_16_avx512(const std::uint8_t* in, std::size_t stride, std:
   avx2_pixels.transpose_16(in, stride, out, to_stride);
 }
 
-// Sixteen bytes, each in a lane of 32 bits, `shift` bits up.
+// Sixteen bytes in lanes of 32 bits, shifted left by `shift`.
 LADE_AVX512 static inline __m512i bytes_in_lanes(const std::uint8_t* in, __mmask16 mask,
                                                  unsigned shift) {
   const auto lanes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, in));
@@ -127,7 +127,7 @@ LADE_AVX512 static void interleave_4_avx512(const std::uint8_t* const* in, int c
   }
 }
 
-// Sixteen normalised values. `phase`, 0 to 2, is their third of the period.
+// Sixteen normalised values. `phase`: 0 to 2, the third of the period.
 LADE_AVX512 static inline __m512 normalised_16(const std::uint8_t* in, __mmask16 mask,
                                                const normalisation& by, int phase) {
   const auto bytes = _mm_maskz_loadu_epi8(mask, in);

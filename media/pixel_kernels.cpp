@@ -25,7 +25,7 @@ static std::uint8_t clamp_to_byte(int value) {
   return static_cast<std::uint8_t>(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
-// Full-range luma in units of 1/16, with half a unit of the result for rounding.
+// y + y luma of colour_conversion, plus half a unit of the result (8 / 16) for rounding.
 static int full_luma(std::uint8_t sample, const colour_conversion& by) {
   const int y = (sample - by.offset) * 16;
   return y + multiply_q15(y, by.luma) + 8;
@@ -57,7 +57,7 @@ static std::uint16_t round_to_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// IEEE 754 binary16, to nearest even. The value is finite.
+// Rounds a finite value to IEEE 754 binary16, to nearest even.
 static std::uint16_t round_to_f16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000);

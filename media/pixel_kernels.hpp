@@ -1,6 +1,6 @@
-// The inner loops behind a resize: from rows of 8-bit channels to the elements of a tensor. In
-// plain C++ and for each instruction set. All give the same bits: everything up to 8 bits is
-// integer arithmetic, and floats are made by one fused multiply-add.
+// The inner loops after a resize: from rows of 8-bit channels to the elements of a tensor, in plain
+// C++ and for each instruction set. All produce the same bits: up to 8 bits, arithmetic is of
+// integers; a float is the result of one fused multiply-add.
 
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace lade::media {
 
-// value * scale + bias, for values whose channel repeats with a period that divides 48.
+// value * scale + bias. The factors of successive values repeat with a period that divides 48.
 struct normalisation {
   static constexpr int period = 48;
   std::array<float, period> scale;
@@ -22,16 +22,16 @@ struct normalisation {
 };
 
 struct pixel_kernels {
-  // What rows that are converted where they are need behind them: whole vectors are written.
+  // Rows that are converted in place need this padding after them: whole vectors are written.
   static constexpr int row_padding = resize_axis::row_padding;
 
-  // `rows` are Y, Cb, Cr and become R, G, B.
+  // Converts rows of Y, Cb, Cr to R, G, B in place.
   void (*yuv_to_rgb)(std::uint8_t* const* rows, int count, const colour_conversion& by);
 
-  // Limited range to full range, of luma, grey, R, G or B.
+  // Converts a row of luma, grey, R, G or B from limited to full range.
   void (*expand)(std::uint8_t* row, int count);
 
-  // Puts three channels, or four, together as pixels. Writes exactly 3 * count, or 4 * count bytes.
+  // Interleave three or four channels. Write exactly 3 * count, or 4 * count bytes.
   void (*interleave)(const std::uint8_t* const* in, int count, std::uint8_t* out);
   void (*interleave_4)(const std::uint8_t* const* in, int count, std::uint8_t* out);
 
@@ -39,13 +39,13 @@ struct pixel_kernels {
   void (*transpose_16)(const std::uint8_t* in, std::size_t stride, std::uint8_t* out,
                        std::size_t to_stride);
 
-  // 8 bits to normalised floats, rounded to nearest even. Writes exactly `count` elements.
+  // Convert bytes to normalised floats, rounded to nearest even. Write exactly `count` elements.
   void (*to_f32)(const std::uint8_t* in, int count, const normalisation& by, float* out);
   void (*to_f16)(const std::uint8_t* in, int count, const normalisation& by, std::uint16_t* out);
   void (*to_bf16)(const std::uint8_t* in, int count, const normalisation& by, std::uint16_t* out);
 };
 
-// The kernels of a level, which this machine must have.
+// The kernels of a level that this CPU supports.
 const pixel_kernels& pixel_kernels_of(simd level) noexcept;
 
 extern const pixel_kernels plain_pixels;

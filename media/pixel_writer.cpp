@@ -6,7 +6,7 @@
 
 namespace lade::media {
 
-// Factors for elements whose channels are (first, first + step, ...) % channels.
+// The factors for elements whose channels are first, first + step, ..., modulo `channels`.
 static normalisation make_normalisation(const pixel_target& target, int first, int step) {
   normalisation result;
   for (int i = 0; i < normalisation::period; ++i) {
@@ -44,7 +44,7 @@ std::uint8_t* pixel_writer::turned_row(int channel, int y) const noexcept {
                        whole_tiles(row_width());
 }
 
-// A tile is as many columns of what was kept as there are rows in it.
+// Transposes a tile of columns at a time.
 void pixel_writer::end() {
   if (!order_.transposed) return;
   const auto width = whole_tiles(target_.width);
@@ -59,7 +59,7 @@ void pixel_writer::end() {
   turned_memory_.end_image();
 }
 
-// The rows of the target from y on that are in columns_.
+// Writes the rows of the target from y on, which are in columns_.
 void pixel_writer::write_columns(int y, std::size_t width) {
   const int count = std::min(int{tile}, target_.height - y);
   for (int row = 0; row < count; ++row) {

@@ -1,4 +1,4 @@
-// The last step of a resize: rows of 8-bit channels become the elements of a tensor.
+// The last step of a resize: writes rows of 8-bit channels as the elements of a tensor.
 
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace lade::media {
 
-// Pixels in memory: those of a contiguous tensor or, with a `plane_stride`, of planes that are
-// parts of a larger one, such as frame t of a clip [channels, frames, height, width].
+// Pixels in memory: a contiguous tensor or, with a `plane_stride`, planes of a larger one, such as
+// frame t of a clip [channels, frames, height, width].
 struct pixel_target {
   std::byte* data = nullptr;
   int width = 0;
   int height = 0;
   int channels = 3;  // 1: grey; 3: R, G, B; 4: R, G, B, alpha
-  bool bgr = false;  // R and B change places
+  bool bgr = false;  // R and B are exchanged
   element_type type = element_type::u8;
   image_layout layout = image_layout::hwc;
   std::ptrdiff_t plane_stride = 0;     // chw: elements between planes; 0: width * height
@@ -29,8 +29,8 @@ struct pixel_target {
   std::array<float, 3> stddev{1, 1, 1};
 };
 
-// How rows arrive: bottom row first, or as columns. `transposed` comes last: a transposed and
-// mirrored image gets its last column first.
+// The order of the rows: bottom row first (`mirrored`), as columns (`transposed`), or last column
+// first (both).
 struct row_order {
   bool mirrored = false;
   bool transposed = false;
@@ -40,15 +40,15 @@ class pixel_writer {
  public:
   explicit pixel_writer(simd level = best_simd()) : kernels_(&pixel_kernels_of(level)) {}
 
-  // Begins an image. Its rows are `row_width()` long and `row_count()` in number.
+  // Begins an image of `row_count()` rows of `row_width()` pixels.
   void begin(const pixel_target& target, row_order order);
   int row_width() const noexcept { return order_.transposed ? target_.height : target_.width; }
   int row_count() const noexcept { return order_.transposed ? target_.width : target_.height; }
 
-  // Row y of grey; of R, G, B; or of R, G, B, alpha. Equal pointers are fine.
+  // Writes row y: grey; R, G, B; or R, G, B, alpha. Pointers may be equal.
   void write(int y, const std::uint8_t* const* rows);
 
-  // After the last row.
+  // Ends the image. Call after the last row.
   void end();
 
  private:
@@ -72,7 +72,7 @@ class pixel_writer {
   normalisation by_pixel_;
   std::vector<std::uint8_t> interleaved_;
   scratch turned_memory_;
-  std::uint8_t* turned_ = nullptr;  // rows kept for transposing, one plane of tiles per channel
+  std::uint8_t* turned_ = nullptr;  // rows to transpose, one plane of tiles per channel
   std::vector<std::uint8_t> columns_;
 };
 

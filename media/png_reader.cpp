@@ -141,7 +141,7 @@ void png_reader::open(const image_file& file) {
 
 void png_reader::read_header(const image_file& file) {
   const detail::byte_view bytes(file.bytes);
-  constexpr std::size_t header = 16;  // behind the signature and the beginning of the first chunk
+  constexpr std::size_t header = 16;  // after the signature and the start of the first chunk
   if (!bytes.holds(header, 13) || !bytes.from(12).begins("IHDR")) throw_damaged(file, "PNG");
   if (bytes.size() > static_cast<std::size_t>(INT_MAX - AV_INPUT_BUFFER_PADDING_SIZE))
     throw error(errc::unsupported, file.doing, "the file has more than 2 GiB");

@@ -1,4 +1,4 @@
-// PNG by FFmpeg's decoder alone (no demuxer, no filter, no scaler).
+// Reads PNG with FFmpeg's decoder alone (no demuxer, no filter, no scaler).
 
 #pragma once
 
@@ -16,8 +16,7 @@ extern "C" {
 
 namespace lade::media {
 
-// Every image gets a decoder of its own: FFmpeg's keeps the palette and the pixels of the image
-// before.
+// Each image gets a new decoder: FFmpeg's keeps the palette and the pixels of the previous image.
 class png_reader final : public frame_reader {
  public:
   static bool recognises(detail::byte_view file) noexcept {
@@ -27,10 +26,11 @@ class png_reader final : public frame_reader {
   void open(const image_file& file) override;
   void close() noexcept override;
 
-  // Instead of `open`, in two steps, for a file whose pixels have one value each, grey or an index
-  // of a palette. The first reads the header, and throws error(unsupported) for colours, alpha, and
-  // more than `most_bits`. The second decodes. Then `row_values` writes the values of a row as the
-  // file has them: transparency is not looked at.
+  // Read the stored values of a mask, instead of `open`, in two steps:
+  // - open_values reads the header. It throws error(unsupported) for colours, alpha, and more than
+  //   `most_bits`; grey and palette images remain.
+  // - decode_values decodes. Then row_values copies a row of values, grey levels or palette
+  //   indices, without transparency.
   void open_values(const image_file& file, int most_bits);
   void decode_values(const image_file& file);
   void row_values(int y, std::uint16_t* out) const;
@@ -50,9 +50,9 @@ class png_reader final : public frame_reader {
   void show(const image_file& file);
   void convert_row(const image_file& file, int y, int channel, std::uint8_t* out);
 
-  int bits_ = 8;                    // of a sample
-  bool decodes_twice_ = false;      // whether missing rows cannot be told from one decode
-  bool needs_transparency_ = true;  // of the pixels, not of the values
+  int bits_ = 8;                    // per sample
+  bool decodes_twice_ = false;      // one decode cannot detect missing rows
+  bool needs_transparency_ = true;  // false if only stored values are read
   int last_row_ = 0;                // the row that is decoded last
   av_frame frame_{check_av(av_frame_alloc())};
 };

@@ -26,7 +26,7 @@ static std::string inflate_text(detail::byte_view compressed, std::size_t& room)
   return text;
 }
 
-// The bytes up to the next zero, which `at` is moved behind.
+// The bytes up to the next zero. Moves `at` past it.
 static std::string_view png_field(detail::byte_view body, std::size_t& at) noexcept {
   const auto rest = body.from(at).text();
   const auto length = std::min(rest.find('\0'), rest.size());
@@ -42,7 +42,7 @@ std::string_view png_keyword(detail::byte_view body) noexcept {
 std::string read_png_text(std::string_view chunk, detail::byte_view body, std::size_t& room) {
   std::size_t at = png_keyword(body).size() + 1;
   bool compressed = chunk == "zTXt";
-  if (compressed) ++at;  // the method, of which there is one
+  if (compressed) ++at;  // the compression method, always 0
   if (chunk == "iTXt") {
     compressed = body[at] != 0;
     at += 2;
@@ -53,7 +53,7 @@ std::string read_png_text(std::string_view chunk, detail::byte_view body, std::s
   return compressed ? inflate_text(value, room) : std::string(value.text());
 }
 
-// The next word between blanks, which is cut off from `text`.
+// Removes the next blank-separated word from `text`, and returns it.
 static std::string_view next_word(std::string_view& text) {
   constexpr std::string_view blanks = " \t\r\n";
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));

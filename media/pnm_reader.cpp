@@ -15,7 +15,7 @@ std::int64_t pnm_reader::number(detail::byte_view file, std::size_t& at) {
   return value;
 }
 
-// A sample as 8 bits. `most` is what white is.
+// A sample as 8 bits. `most`: the value of white.
 static std::uint8_t pnm_byte(std::int64_t value, std::int64_t most) {
   if (most == 65535) return static_cast<std::uint8_t>(value >> 8);
   return static_cast<std::uint8_t>((std::min(value, most) * 255 + most / 2) / most);
@@ -28,7 +28,7 @@ void pnm_reader::open(const image_file& file) {
   const auto columns = number(bytes, at);
   const auto rows = number(bytes, at);
   const auto most = bits ? 1 : number(bytes, at);
-  ++at;  // one blank before the pixels
+  ++at;  // a single blank precedes the pixels
   set_shape(file, columns, rows, bytes[1] != '6');
   if (most < 1 || most > 65535) throw_damaged(file, "PNM", "its largest value is out of range");
   const std::size_t sample_bytes = most > 255 ? 2 : 1;

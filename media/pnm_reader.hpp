@@ -1,4 +1,4 @@
-// PBM, PGM and PPM with binary pixels.
+// Reads PBM, PGM and PPM with binary pixels.
 
 #pragma once
 
@@ -15,7 +15,7 @@ class pnm_reader final : public frame_reader {
     return file.begins("P4") || file.begins("P5") || file.begins("P6");
   }
 
-  // The next number of a header; 0 if there is none. Moves `at` behind it.
+  // The next number of a header; 0 if there is none. Moves `at` past it.
   static std::int64_t number(detail::byte_view file, std::size_t& at);
 
   void open(const image_file& file) override;

@@ -60,8 +60,8 @@ void quick_jpeg::repeat_columns(const std::uint8_t* in, int times,
   for (int x = 0; x < part_.right - left_; ++x) out[x] = in[x / times];
 }
 
-// As libjpeg does it (jdsample.c): smooth where components are half as fine, unless they are only
-// one or two samples wide.
+// As in libjpeg (jdsample.c): smooth for components of half the resolution that are more than two
+// samples wide; else by repetition.
 const std::uint8_t* quick_jpeg::upsampled(std::size_t component, int y) {
   const int across = component == 0 ? 1 : image_.headers().across;
   const int down = component == 0 ? 1 : image_.headers().down;

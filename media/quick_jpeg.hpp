@@ -15,11 +15,11 @@
 
 namespace lade::media {
 
-// Thrown if libjpeg-turbo must read the image from the beginning: the data are damaged or unusual.
-// libjpeg-turbo reports the damage, or conceals it.
+// Thrown if libjpeg-turbo must read the image from the start, because the data are damaged or
+// unusual. libjpeg-turbo reports the damage, or conceals it.
 struct needs_libjpeg {};
 
-// Reads one image after another. The result is that of libjpeg-turbo with exact DCT and smooth
+// Reads one image after another. The pixels are those of libjpeg-turbo with exact DCT and smooth
 // upsampling. While it decodes an image, it also decodes a second one that has begun, the partner:
 // see jpeg_entropy.hpp. One thread at a time.
 class quick_jpeg {
@@ -92,9 +92,9 @@ class quick_jpeg {
   partner_source partner_;
   jpeg_image* partner_image_ = nullptr;  // the last result of partner_
   jpeg_part part_;
-  int left_ = 0;  // the first converted column: at the start of a sample of subsampled components
+  int left_ = 0;  // the first converted column, the start of a subsampled sample
   std::size_t row_bytes_ = 0;
-  row_ring ring_;  // red, green and blue of each row, one after the other
+  row_ring ring_;  // red, green and blue of each row, contiguous
   std::array<std::vector<std::uint8_t>, 3> upsampled_;
 };
 

@@ -21,7 +21,7 @@ LADE_AVX2 static inline __m256i load_halves(const void* low, const void* high) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(load_128(low)), load_128(high), 1);
 }
 
-// Two neighbouring weights in every lane.
+// Two successive weights in every lane.
 LADE_AVX2 static inline __m256i weight_pair_256(const std::int16_t* weights) {
   std::int32_t pair = 0;
   std::memcpy(&pair, weights, sizeof pair);
@@ -36,8 +36,8 @@ LADE_AVX2 static inline void store_256(__m256i value, std::int16_t* out) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), value);
 }
 
-// Sums of 32 columns. Even and odd ones are told apart by arithmetic, since only one or two ports
-// of a CPU move bytes.
+// Sums of 32 columns. Even and odd columns are separated by arithmetic: only one or two ports of a
+// CPU execute shuffles.
 struct column_sums {
   __m256i even_low, odd_low, even_high, odd_high;
 };
@@ -56,8 +56,8 @@ LADE_AVX2 static inline __m256i multiply_odd(__m256i columns, __m256i weights) {
   return _mm256_madd_epi16(_mm256_srli_epi16(columns, 8), weights);
 }
 
-// Adds 32 columns of two rows. Interleaved, each lane of 32 bits holds two columns of the one row,
-// then the same of the other.
+// Adds 32 columns of two rows. Interleaved, each 32-bit lane holds two columns of one row, then the
+// same columns of the other.
 LADE_AVX2 static inline void add_rows(column_sums& sums, const std::uint8_t* upper,
                                       const std::uint8_t* lower, __m256i weights) {
   const auto a = load_256(upper);
@@ -70,7 +70,7 @@ LADE_AVX2 static inline void add_rows(column_sums& sums, const std::uint8_t* upp
   sums.odd_high = _mm256_add_epi32(sums.odd_high, multiply_odd(high, weights));
 }
 
-// Even and odd sums as words side by side.
+// Interleaves even and odd sums as words.
 LADE_AVX2 static inline __m256i words_of(__m256i even, __m256i odd) {
   constexpr int shift = resize_axis::precision - resize_kernels::blend_precision;
   return _mm256_blend_epi16(_mm256_srli_epi32(even, shift), _mm256_slli_epi32(odd, 16 - shift),
@@ -84,7 +84,8 @@ LADE_AVX2 static inline void store_columns(const column_sums& sums, std::int16_t
   store_256(_mm256_permute2x128_si256(low, high, 0x31), out + 16);
 }
 
-// As many pairs of rows as there are numbers. Their weights and addresses stay in registers.
+// Blends a number of row pairs known at compile time. Their weights and addresses stay in
+// registers.
 template <std::size_t... Pairs>
 LADE_AVX2 static void blend_pairs(const std::uint8_t* const* rows, const std::int16_t* weights,
                                   int count, std::int16_t* out, std::index_sequence<Pairs...>) {
@@ -123,7 +124,7 @@ static void blend_avx2(const std::uint8_t* const* rows, const std::int16_t* weig
   }
 }
 
-// Sixteen words as signed numbers: 0x8000 less than the samples in their upper bits.
+// Sixteen words with their samples in the upper bits, minus 0x8000: signed numbers.
 LADE_AVX2 static inline __m256i load_signed(const std::uint8_t* row, int x, __m128i left) {
   return _mm256_xor_si256(_mm256_sll_epi16(load_256(row + 2 * x), left),
                           _mm256_set1_epi16(-0x8000));
@@ -171,14 +172,14 @@ LADE_AVX2 static void split_2_avx2(const std::int16_t* in, int count, std::int16
   }
 }
 
-// Two pixels of four channels in each half, as a pair of words for each channel.
+// Two pixels of four channels in each half, as a pair of words per channel.
 LADE_AVX2 static inline __m256i channel_pairs(const std::int16_t* low, const std::int16_t* high) {
   const auto order = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15));
   return _mm256_shuffle_epi8(load_halves(low, high), order);
 }
 
-// Both halves do the same for eight pixels.
+// Each half handles eight pixels.
 LADE_AVX2 static void split_4_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
   for (int x = 0; x < count; x += 16, in += 64) {
     const auto a = channel_pairs(in, in + 32);
@@ -196,7 +197,8 @@ LADE_AVX2 static void split_4_avx2(const std::int16_t* in, int count, std::int16
   }
 }
 
-// Where in eight samples of a channel, picked from 24 interleaved ones, each of the eight lies.
+// A shuffle that sorts eight samples of a channel, which blends have gathered from 24 interleaved
+// ones.
 LADE_AVX2 static inline __m256i order_of_eight(int a, int b, int c, int d, int e, int f, int g,
                                                int h) {
   const auto word = [](int i) { return static_cast<short>(2 * i | (2 * i + 1) << 8); };
@@ -204,8 +206,8 @@ LADE_AVX2 static inline __m256i order_of_eight(int a, int b, int c, int d, int e
       _mm_setr_epi16(word(a), word(b), word(c), word(d), word(e), word(f), word(g), word(h)));
 }
 
-// Of three vectors of eight, each channel takes different lanes: two blends gather it, a shuffle
-// puts it in order. Both halves do the same for eight pixels.
+// Gathers each channel from three vectors of eight by two blends, and sorts it by a shuffle. Each
+// half handles eight pixels.
 LADE_AVX2 static void split_3_avx2(const std::int16_t* in, int count, std::int16_t* const* out) {
   const auto order_0 = order_of_eight(0, 3, 6, 1, 4, 7, 2, 5);
   const auto order_1 = order_of_eight(1, 4, 7, 2, 5, 0, 3, 6);
@@ -223,7 +225,7 @@ LADE_AVX2 static void split_3_avx2(const std::int16_t* in, int count, std::int16
   }
 }
 
-// The tables of an axis, in registers: stores of bytes may alias anything in memory.
+// The tables of an axis, copied to registers: stores of bytes may alias anything in memory.
 struct axis_tables {
   const std::int16_t* in;
   const int* offsets;
@@ -241,7 +243,7 @@ LADE_AVX2 static inline __m128i four_samples_of_two(const axis_tables& tables, i
   return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(_mm_loadl_epi64(a)), b));
 }
 
-// Outputs of four weights: two partial sums each of i, i + 1 (lower half), i + 4 and i + 5.
+// For four weights: two partial sums each of outputs i, i + 1 (lower half), i + 4 and i + 5.
 LADE_AVX2 static inline __m256i two_and_two_outputs(const axis_tables& tables, int i) {
   const auto samples =
       _mm256_inserti128_si256(_mm256_castsi128_si256(four_samples_of_two(tables, i)),

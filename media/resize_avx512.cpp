@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-// GCC 12 takes the undefined operands of its own intrinsics for mistakes.
+// GCC 12 warns about uninitialised operands in its own intrinsics.
 #pragma GCC diagnostic push
 #if !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -61,7 +61,7 @@ LADE_AVX512 static inline __m512i wide_words_of(__m512i even, __m512i odd) {
                                  _mm512_slli_epi32(odd, 16 - shift));
 }
 
-// Stores the first 32 columns, or all where there are more.
+// Stores the first 32 columns, or all 64 if there are more.
 LADE_AVX512 static inline void store_wide_columns(const wide_column_sums& sums, int count,
                                                   std::int16_t* out) {
   const auto low = wide_words_of(sums.even_low, sums.odd_low);
@@ -72,7 +72,8 @@ LADE_AVX512 static inline void store_wide_columns(const wide_column_sums& sums, 
   if (count > 32) _mm512_storeu_si512(out + 32, _mm512_permutex2var_epi64(low, second, high));
 }
 
-// As many pairs of rows as there are numbers. Their weights and addresses stay in registers.
+// Blends a number of row pairs known at compile time. Their weights and addresses stay in
+// registers.
 template <std::size_t... Pairs>
 LADE_AVX512 static void blend_wide_pairs(const std::uint8_t* const* rows,
                                          const std::int16_t* weights, int count, std::int16_t* out,
@@ -111,7 +112,7 @@ static void blend_avx512(const std::uint8_t* const* rows, const std::int16_t* we
   }
 }
 
-// 32 words as signed numbers: 0x8000 less than the samples in their upper bits.
+// 32 words with their samples in the upper bits, minus 0x8000: signed numbers.
 LADE_AVX512 static inline __m512i load_32_signed(const std::uint8_t* row, __mmask32 mask,
                                                  __m128i left) {
   return _mm512_xor_si512(_mm512_sll_epi16(_mm512_maskz_loadu_epi16(mask, row), left),
@@ -146,8 +147,8 @@ LADE_AVX512 static void blend_16_avx512(const std::uint8_t* const* rows,
   }
 }
 
-// Picks every second or fourth sample out of two vectors: of two channels 32, of four channels 16,
-// twice over.
+// Picks every second or fourth sample from two vectors: 32 samples of one of two channels, or 16 of
+// one of four channels, twice.
 struct strided_picks {
   alignas(64) std::array<std::int16_t, 32> from{};
 
@@ -187,8 +188,8 @@ LADE_AVX512 static void split_4_avx512(const std::int16_t* in, int count,
   }
 }
 
-// Picks one channel of 32 pixels out of three vectors: `of_two` from the first two, `of_third`
-// completes them from the third.
+// Picks one channel of 32 pixels from three vectors: `of_two` from the first two, then `of_third`
+// from the third.
 struct channel_picks {
   alignas(64) std::array<std::int16_t, 32> of_two{};
   alignas(64) std::array<std::int16_t, 32> of_third{};
@@ -219,7 +220,7 @@ LADE_AVX512 static void split_3_avx512(const std::int16_t* in, int count,
   }
 }
 
-// The 64 samples from a base, or the first 32 of them twice.
+// The 64 samples from a base on, or the first 32 twice.
 struct sample_window {
   __m512i low, high;
 };

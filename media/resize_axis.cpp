@@ -39,12 +39,13 @@ void resize_axis::plan(const axis_range& from, int count, bool mirrored) {
 void resize_axis::plan_samples(int i, double centre, double support, const axis_range& from) {
   const int begin = std::clamp(static_cast<int>(centre - support + 0.5), from.low, from.high - 1);
   const int end = std::clamp(static_cast<int>(centre + support + 0.5), begin + 1, from.high);
-  offsets_[static_cast<std::size_t>(i)] = begin;  // until all are known: from sample 0
+  offsets_[static_cast<std::size_t>(i)] = begin;  // relative to sample 0 until first_ is known
   taps_[static_cast<std::size_t>(i)] = end - begin;
 }
 
-// An output at the end of the axis has about half of the widest one's taps: of a wide axis, the
-// rest of a stride from its first sample on is more than the padding.
+// Moves the first sample of outputs near the end of the axis back, with weights of 0. Such an
+// output has about half of the widest one's taps, so with a large stride it would read past the
+// padding.
 void resize_axis::keep_within_padding() {
   const int most = last_ - first_ + row_padding - stride_;
   for (std::size_t i = 0; i < offsets_.size(); ++i) {
@@ -62,7 +63,7 @@ void resize_axis::plan_weights(int i, double centre, double support) {
     triangle_[k] = total += std::max(0.0, 1 - distance);
   }
   if (total == 0) triangle_[0] = total = 1;
-  // Rounding the running sum, not each weight, keeps the sum exact and errors local.
+  // Rounding the running sum instead of each weight keeps the total exact and errors local.
   const double unit = (1 << precision) / total;
   auto* weights = weights_.data() + first_weight(i);
   int before = 0;
@@ -73,7 +74,7 @@ void resize_axis::plan_weights(int i, double centre, double support) {
   }
 }
 
-// The most samples from the first to the last that any `group` neighbouring outputs need.
+// The widest span of source samples that any `group` neighbouring outputs need.
 static int widest_span(const resize_axis& axis, int group) {
   int widest = 0;
   for (int begin = 0; begin < axis.count(); begin += group) {

@@ -1,4 +1,4 @@
-// Where one axis of a resize takes each output sample from, and with which weights.
+// The source samples and weights of a resize along one axis.
 
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace lade::media {
 
-// The part of one axis that is resized: `length` samples from `begin`, both possibly fractional.
-// Only samples in [low, high) contribute. `blur` is the half width, in samples, of a triangle that
-// the result is smoothed with beyond antialiasing.
+// The part of an axis to resize: `length` samples from `begin`, both possibly fractional. Only
+// samples in [low, high) contribute. `blur`: the half width, in samples, of a triangle that smooths
+// the result in addition to antialiasing.
 struct axis_range {
   double begin = 0;
   double length = 0;
@@ -20,8 +20,8 @@ struct axis_range {
   bool operator==(const axis_range&) const = default;
 };
 
-// An axis that has one sample for each `step` of another's. Its first sample lies in the middle of
-// those, or `offset` samples of the other axis before that.
+// An axis with one sample per `step` samples of a finer axis. Its first sample is at the centre of
+// the first `step` samples, or `offset` fine samples before it.
 struct coarse_axis {
   int size = 0;
   double step = 1;
@@ -29,39 +29,39 @@ struct coarse_axis {
   double offset = 0;
 };
 
-// The same part of a coarser axis.
+// Converts a part of the finer axis to the coarser one.
 axis_range coarser(const axis_range& range, const coarse_axis& axis) noexcept;
 
-// The weights of an antialiased resize along one axis: a triangle over each output sample, as wide
-// as two output samples when shrinking and as two source samples when growing. These are Pillow's
-// BILINEAR coefficients (libImaging/Resample.c, precompute_coeffs) in fixed point. Refilled for
-// every image: its memory is reused.
+// The weights of an antialiased resize along one axis. Each output sample is weighted by a triangle
+// over the source. It is as wide as two output samples when shrinking, and as two source samples
+// when growing. The weights are Pillow's BILINEAR coefficients (libImaging/Resample.c,
+// precompute_coeffs) in fixed point. plan() reuses the memory.
 class resize_axis {
  public:
-  // Weights are multiples of 2^-precision; those of one output sample add up to exactly 1.
+  // Weights are multiples of 2^-precision. The weights of an output sample add up to exactly 1.
   static constexpr int precision = 14;
 
-  // How many samples behind those that any output needs may be read, with weights of 0.
+  // Up to this many samples after the last needed one may be read, with weights of 0.
   static constexpr int row_padding = 64;
 
-  // The samples of an output of `count`, from first to last or, mirrored, from last to first.
+  // Plans an output of `count` samples. `mirrored`: from last to first.
   void plan(const axis_range& from, int count, bool mirrored = false);
 
   int count() const noexcept { return static_cast<int>(offsets_.size()); }
-  int first() const noexcept { return first_; }  // the first source sample that any output needs
-  int last() const noexcept { return last_; }    // one behind the last
+  int first() const noexcept { return first_; }  // the first source sample of any output
+  int last() const noexcept { return last_; }    // one past the last
   int widest() const noexcept { return widest_; }
 
   // Output sample i is the sum over k < taps(i) of weights(i)[k] * source[start(i) + k]. If taps(i)
-  // is odd, a 0 is behind them.
+  // is odd, a weight of 0 follows.
   int start(int i) const noexcept { return first_ + offset(i) + lead(i); }
   int taps(int i) const noexcept { return taps_[static_cast<std::size_t>(i)]; }
   const std::int16_t* weights(int i) const noexcept { return weights_.data() + first_weight(i); }
 
-  // The same for vector code, which takes as many samples for each output: the sum over k < stride
+  // The same for vector code, with the same number of samples per output: the sum over k < stride
   // of table[i * stride + k] * source[first() + offsets[i] + k]. The stride is four, eight or a
-  // multiple of sixteen. Weights of 0 are behind those of the output, and before them where its
-  // samples would reach beyond the padding otherwise.
+  // multiple of sixteen. Weights of 0 follow the weights of an output. They precede them if the
+  // samples would otherwise extend past the padding.
   int stride() const noexcept { return stride_; }
   const int* offsets() const noexcept { return offsets_.data(); }
   const std::int16_t* table() const noexcept { return weights_.data(); }
@@ -82,29 +82,30 @@ class resize_axis {
   int stride_ = 0;
   std::vector<int> offsets_;
   std::vector<int> taps_;
-  std::vector<int> leads_;  // weights of 0 before the first
+  std::vector<int> leads_;  // weights of 0 before the first one
   std::vector<std::int16_t> weights_;
   std::vector<double> triangle_;
 };
 
-// How far apart the source samples of neighbouring outputs are: those of sixteen outputs are among
-// 32 samples, those of sixteen among 64, or those of eight among 64.
+// The span of the source samples of neighbouring outputs: of sixteen outputs within 32 or 64
+// samples, or of eight outputs within 64.
 enum class block_span : std::uint8_t { sixteen_in_32, sixteen_in_64, eight_in_64 };
 
-// The same weights for sixteen outputs side by side, as permuting vector code wants them. Block b
-// holds the outputs from 16 * b. The samples of the first eight are among those from bases(b)[0],
-// the samples of the others among those from bases(b)[1]: the same base, unless `span` is
-// eight_in_64. Samples are taken in pairs. pairs(b)[j] is the first pair of output j, counted from
-// its base, and weights(b)[32 * k + 2 * j] and the one behind it are the weights of its k-th pair.
+// The same weights for sixteen adjacent outputs, for vector code that permutes. Block b has the
+// outputs from 16 * b. The samples of its first eight outputs start at bases(b)[0], the others' at
+// bases(b)[1]. Both bases are equal unless `span` is eight_in_64.
+//
+// Samples are used in pairs. pairs(b)[j] is the index of output j's first pair, counted from its
+// base. weights(b)[32 * k + 2 * j] and the next one are the weights of its k-th pair.
 class resize_blocks {
  public:
   static constexpr int outputs = 16;
 
-  // False when the samples of some eight outputs are further apart than 64.
+  // Returns false if the samples of eight neighbouring outputs span more than 64.
   bool plan(const resize_axis& axis);
 
   int count() const noexcept { return static_cast<int>(bases_.size()) / 2; }
-  int pairs() const noexcept { return pair_count_; }  // of each output
+  int pairs() const noexcept { return pair_count_; }  // per output
   block_span span() const noexcept { return span_; }
   const int* bases(int b) const noexcept { return bases_.data() + 2 * b; }
   const std::int32_t* pairs(int b) const noexcept { return pairs_.data() + b * outputs; }

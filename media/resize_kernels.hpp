@@ -1,4 +1,5 @@
-// The inner loops of a resize, in plain C++ and for each instruction set. All give the same bits.
+// The inner loops of a resize, in plain C++ and for each instruction set. All produce the same
+// bits.
 
 #pragma once
 
@@ -9,44 +10,45 @@
 
 namespace lade::media {
 
-// Samples of 9 to 16 bits in words of this machine, and how they become 8-bit samples with
-// fractional bits: by the value of their upper 8 bits, whose distance from `centre` then changes by
-// `gain`. So the highest code of full range becomes 255, and the middle of chroma stays 128.
+// The conversion of samples of 9 to 16 bits, in words of native order, to 8-bit samples with
+// fractional bits. The upper 8 bits are the integer part. Then the distance from `centre` is
+// increased by `gain`, so that the highest code of full range becomes 255, and the middle of chroma
+// stays 128.
 struct wide_samples {
-  int left = 0;             // bits above the significant ones, which are ignored
+  int left = 0;             // ignored bits above the significant ones
   std::int16_t centre = 0;  // with blend_precision fractional bits
   std::int16_t gain = 0;    // in multiples of 2^-15
 };
 
-// Rows of samples between the two passes are 16 bits with `blend_precision` fractional bits. All
-// outputs are written in whole vectors: they need room for `row_padding` samples behind them. So do
-// the inputs of filter, and for as many pixels those of split, whose values there do not matter.
+// Between the two passes, samples have 16 bits, `blend_precision` of them fractional. Outputs are
+// written in whole vectors, so they need `row_padding` more samples. The inputs of filter and of
+// split need the same padding, in samples or pixels; its values are ignored.
 struct resize_kernels {
   static constexpr int blend_precision = 6;
   static constexpr int most_blended = 255 << blend_precision;
   static constexpr int row_padding = resize_axis::row_padding;
 
   // The vertical pass: out[x] = the weighted sum of rows[k][x], for x < count. If `taps` is odd,
-  // rows[taps] is any row, and its weight 0. No weight is below 0.
+  // rows[taps] is any row, with a weight of 0. No weight is negative.
   void (*blend)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int count,
                 std::int16_t* out);
 
-  // The same for words, which need not be aligned. No result is above 255.
+  // The same for words, which may be unaligned. No result is above 255.
   void (*blend_16)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
                    int count, const wide_samples& samples, std::int16_t* out);
 
-  // Takes `count` interleaved pixels of two, three or four channels apart.
+  // Split `count` interleaved pixels of two, three or four channels.
   void (*split_2)(const std::int16_t* in, int count, std::int16_t* const* out);
   void (*split_3)(const std::int16_t* in, int count, std::int16_t* const* out);
   void (*split_4)(const std::int16_t* in, int count, std::int16_t* const* out);
 
-  // The horizontal pass over one channel. in[0] is source sample axis.first(). `blocks` are those
-  // of the axis, or null when they do not exist.
+  // The horizontal pass over one channel. in[0] is source sample axis.first(). `blocks`: the blocks
+  // of the axis, or null if resize_blocks::plan returned false.
   void (*filter)(const std::int16_t* in, const resize_axis& axis, const resize_blocks* blocks,
                  std::uint8_t* out);
 };
 
-// The kernels of a level, which this machine must have.
+// The kernels of a level that this CPU supports.
 const resize_kernels& resize_kernels_of(simd level) noexcept;
 
 extern const resize_kernels plain_resize;

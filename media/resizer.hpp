@@ -1,4 +1,4 @@
-// Runs a resize from rows as a decoder produces them to the rows of the result.
+// Resizes rows from a decoder to the rows of a result.
 
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace lade::media {
 
-// Rows of an image or plane, from the first column that the resize needs. They are asked for from
-// top to bottom, a few at a time, and each stays in place while a later one is asked for that is
-// fewer than resizer::rows_kept() further down.
+// Rows of an image or plane, from the first column that the resize needs. Rows are requested from
+// top to bottom, a few at a time. A row must stay valid until a row is requested that is
+// resizer::rows_kept() or more further down.
 class row_source {
  public:
   virtual const std::uint8_t* row(int y) = 0;
@@ -25,7 +25,7 @@ class row_source {
   ~row_source() = default;
 };
 
-// Rows that are all in memory.
+// Rows of an image that is in memory.
 class memory_rows final : public row_source {
  public:
   memory_rows() = default;
@@ -37,7 +37,7 @@ class memory_rows final : public row_source {
   std::ptrdiff_t stride_ = 0;
 };
 
-// Which part becomes width x height samples, left to right if `mirrored`.
+// The part that becomes width x height samples. `mirrored`: left to right.
 struct resize_shape {
   axis_range x;
   axis_range y;
@@ -48,7 +48,7 @@ struct resize_shape {
   bool operator==(const resize_shape&) const = default;
 };
 
-// Both axes of one plane. Pictures of one size after another are planned once.
+// The plan of a plane's axes. It is kept for successive pictures of one size.
 struct plane_plan {
   resize_shape shape;
   resize_axis columns;
@@ -56,48 +56,48 @@ struct plane_plan {
   resize_blocks blocks;
   bool blocked = false;
 
-  // False if that is the plan already.
+  // Returns false if the plan is unchanged.
   bool plan(const resize_shape& next);
 };
 
-// A plane that takes part in a resize: its rows, and the row of the result that each of its
-// interleaved channels becomes.
+// A plane as input of a resize: its rows, and the index of the result row for each of its
+// interleaved channels.
 struct resize_plane {
   row_source* rows = nullptr;
-  const plane_plan* plan = nullptr;  // luma() or chroma() of the resizer
+  const plane_plan* plan = nullptr;  // the resizer's luma() or chroma()
   int channels = 1;                  // 1 to 4
   std::array<std::uint8_t, 4> becomes{0, 1, 2, 3};
   const wide_samples* wide = nullptr;  // null: samples of 8 bits
 };
 
-// What is done to the rows of a result before they are written.
+// The conversions of result rows before they are written.
 struct colour_steps {
-  const colour_conversion* yuv = nullptr;  // rows 0 to 2 are Y, Cb, Cr and become R, G, B
-  int expand = 0;                          // so many rows are of limited range and become full
-  bool luma = false;                       // rows 0 to 2 are R, G, B; row 0 becomes their luma
+  const colour_conversion* yuv = nullptr;  // converts rows 0 to 2 from Y, Cb, Cr to R, G, B
+  int expand = 0;                          // number of rows to convert from limited to full range
+  bool luma = false;                       // converts rows 0 to 2 from R, G, B to luma in row 0
 };
 
-// A resize of one image after another, reusing its tables and rows. For one thread.
+// Resizes one image after another, and reuses its tables and rows. Not thread-safe.
 class resizer {
  public:
   explicit resizer(simd level = best_simd())
       : kernels_(&resize_kernels_of(level)), pixel_kernels_(&pixel_kernels_of(level)) {}
 
-  // Plans the only plane, or the luma. False if that is the plan already.
+  // Plans the only plane, or the luma. Returns false if the plan is unchanged.
   bool plan(const resize_shape& next);
 
-  // Plans the chroma planes of YUV. To be called after plan.
+  // Plans the chroma planes of YUV. Call after plan.
   void plan_chroma(const coarse_axis& x, const coarse_axis& y);
 
   const plane_plan& luma() const noexcept { return luma_; }
   const plane_plan& chroma() const noexcept { return chroma_; }
   int rows_kept() const noexcept { return luma_.rows.widest() + 1; }
 
-  // Resizes planes that have all been planned. Row 3 of the result is opaque alpha, unless a plane
-  // becomes it. Where only row 0 has a plane, the others equal it.
+  // Resizes planes that have been planned. Row 3 of the result is opaque alpha, unless a plane
+  // provides it. If only row 0 has a plane, the other rows equal it.
   void run(std::span<const resize_plane> planes, const colour_steps& steps, pixel_writer& out);
 
-  // Resizes interleaved pixels of 1 or 3 channels, or planes of full-range BT.601.
+  // Resize interleaved pixels of 1 or 3 channels, or planes of full-range BT.601.
   void run(row_source& pixels, int channels, pixel_writer& out);
   void run_yuv(row_source& y, row_source& cb, row_source& cr, pixel_writer& out);
 

@@ -1,4 +1,4 @@
-// The last few rows that a decoder produced.
+// A ring of the last rows that a decoder has produced.
 
 #pragma once
 
@@ -11,7 +11,7 @@ namespace lade::media {
 
 class row_ring {
  public:
-  // Room for `rows` rows of `bytes` bytes. Rows are produced from `first` on.
+  // Allocates `rows` rows of `bytes` bytes. Rows are produced from `first` on.
   void reset(int first, int rows, std::size_t bytes) {
     next_ = first;
     rows_ = static_cast<std::size_t>(rows);
@@ -19,7 +19,7 @@ class row_ring {
     if (memory_.size() < rows_ * stride_ + offset) memory_ = buffer(rows_ * stride_ + offset);
   }
 
-  // Row y, after produce(row, memory) of every row up to it.
+  // Returns row y. First calls produce(row, memory) for each row up to it that is not produced yet.
   template <class F>
   const std::uint8_t* row(int y, F produce) {
     for (; next_ <= y; ++next_) produce(next_, slot(next_));
@@ -27,7 +27,8 @@ class row_ring {
   }
 
  private:
-  // To aligned rows libjpeg-turbo writes past the caches, and reading them soon after is slow.
+  // Rows are not aligned: libjpeg-turbo writes aligned rows past the caches, and reading them soon
+  // after is slow.
   static constexpr std::size_t offset = 8;
 
   std::uint8_t* slot(int y) {

@@ -1,4 +1,4 @@
-// Memory that a decoder keeps from one image to the next.
+// Memory that a decoder reuses from one image to the next.
 
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace lade::media {
 
-// Bytes that are reused by one image after another. For one thread, which keeps what common images
-// need. What large ones need is the run's: from malloc it would come back to the arena of the
-// thread, which keeps it for itself.
+// Bytes that successive images reuse. Not thread-safe. The thread keeps small memory. Large memory
+// comes from the run and is freed with the image: from malloc, it would return to the thread's
+// arena, which keeps it.
 class scratch {
  public:
-  // Returns room for `bytes` bytes with undefined contents. Earlier contents are lost.
+  // Returns `bytes` bytes with undefined contents. Earlier contents are lost.
   std::uint8_t* reserve(std::size_t bytes) {
     constexpr auto most_kept = std::size_t{1} << 20;
     if (bytes > most_kept) {
@@ -33,7 +33,7 @@ class scratch {
     return small_.get();
   }
 
-  // To be called when the image is done with.
+  // Frees large memory. Call when the image is finished.
   void end_image() noexcept { large_ = {}; }
 
  private:

@@ -11,7 +11,7 @@
 
 namespace lade::media {
 
-// By which factor, 1 or above, the proportions differ.
+// The factor, at least 1, by which the proportions differ.
 static double proportion_factor(const image_size& a, const image_size& b) {
   const auto one = static_cast<double>(std::int64_t{a.width} * b.height);
   const auto other = static_cast<double>(std::int64_t{b.width} * a.height);

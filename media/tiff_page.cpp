@@ -40,7 +40,8 @@ int tiff_page::map(thandle_t handle, void** base, toff_t* size) {
   return 1;
 }
 
-// Returns 1: libtiff prints nothing. Some messages begin with the name of the file, which is empty.
+// Keeps the first message. Returns 1, so that libtiff does not print it. Some messages begin with
+// the name of the file, which is empty.
 static int tiff_keep(std::array<char, 256>& into, const char* format, std::va_list arguments) {
   if (into[0] != '\0') return 1;
   std::vsnprintf(into.data(), into.size(), format, arguments);
@@ -66,7 +67,8 @@ void tiff_page::unsupported(const std::string& feature) const {
 void tiff_page::damaged() const { throw_damaged(file_, "TIFF", messages_.error.data()); }
 
 tiff_page::tiff_page(const image_file& file) : file_(file), memory_{file.bytes} {
-  // libtiff takes defaults for values that it cannot read, and copies the values of all tags.
+  // Checked first: libtiff replaces unreadable values by defaults, and copies the values of all
+  // tags.
   if (const auto fault = lade::detail::tiff_tags(file.bytes).fault(); !fault.empty())
     throw_damaged(file, "TIFF", fault);
   open();
@@ -80,13 +82,13 @@ void tiff_page::open() {
   if (options == nullptr) throw std::bad_alloc();
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), on_error, &messages_);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), on_warning, &messages_);
-  // Four samples of 16 bits for each pixel, and the tables of the directory.
+  // The limit: four samples of 16 bits per pixel, and the tables of the directory.
   const auto most = 8 * std::min(file_.max_pixels, std::int64_t{1} << 40) + (1 << 20);
   TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), most);
   tiff_.reset(TIFFClientOpenExt("", "r", &memory_, read, write, seek, close_nothing, size, map,
                                 unmap, options.get()));
   if (tiff_ == nullptr) damaged();
-  // libtiff goes on without a tag for which it had no memory.
+  // libtiff skips a tag if it cannot allocate memory for it.
   if (std::string_view(messages_.error.data()).starts_with("Failed to allocate"))
     throw std::bad_alloc();
 }
@@ -142,7 +144,7 @@ void tiff_page::read_colours() {
     unsupported("too few samples for each pixel: " + std::to_string(layout_.samples));
 }
 
-// libjpeg converts what it decodes.
+// With JPEG compression, libjpeg converts YCbCr to RGB.
 void tiff_page::read_ycbcr() {
   if (layout_.bits != 8 || layout_.samples != 3)
     unsupported("YCbCr that is not three samples of 8 bits");
@@ -153,7 +155,7 @@ void tiff_page::read_ycbcr() {
   layout_.kind = tiff_layout::colours::rgb;
 }
 
-// libtiff has a tag without its values where it had no memory to copy them.
+// libtiff returns a tag without values if it could not allocate memory for them.
 static void require_copied(const std::uint16_t* values) {
   if (values == nullptr) throw std::bad_alloc();
 }
@@ -164,7 +166,7 @@ void tiff_page::read_palette() {
     throw_damaged(file_, "TIFF", "it has no palette");
   for (const auto* colours : map) require_copied(colours);
   layout_.kind = tiff_layout::colours::palette;
-  // Some writers fill the lower half of the 16 bits.
+  // Some writers store 8-bit colours in the lower half of the 16 bits.
   const auto count = std::size_t{1} << layout_.bits;
   const bool low = std::ranges::all_of(map, [&](const std::uint16_t* colours) {
     return std::all_of(colours, colours + count, [](std::uint16_t value) { return value < 256; });
@@ -215,7 +217,7 @@ void tiff_page::read_block(std::uint32_t x, std::uint32_t y, std::uint16_t plane
   const auto rows =
       layout_.tiled ? layout_.block_height : std::min(layout_.block_height, layout_.height - y);
   const auto bytes = static_cast<tmsize_t>(layout_.block_stride * rows);
-  // With libdeflate, libtiff takes a block for whole whose last bytes damaged data did not write.
+  // With libdeflate, libtiff reports success for a damaged block whose last bytes were not written.
   std::memset(out, 0, static_cast<std::size_t>(bytes));
   const auto read =
       layout_.tiled ? TIFFReadEncodedTile(tiff, TIFFComputeTile(tiff, x, y, 0, plane), out, bytes)
@@ -224,7 +226,8 @@ void tiff_page::read_block(std::uint32_t x, std::uint32_t y, std::uint16_t plane
   check_warning();
 }
 
-// While libtiff reads pixels, it warns of gaps that it has filled, and of an old kind of LZW.
+// Throws if libtiff has warned. While it reads pixels, it warns about gaps that it has filled, and
+// about an old kind of LZW, which is harmless.
 void tiff_page::check_warning() const {
   const std::string_view warning(messages_.warning.data());
   if (warning.empty() || warning.starts_with("Old-style LZW")) return;
@@ -233,7 +236,8 @@ void tiff_page::check_warning() const {
 
 void tiff_page::read_converted(std::uint8_t* rgb) {
   messages_ = {};
-  const float* levels = nullptr;  // allocated here if the file has none; not checked by libtiff
+  const float* levels = nullptr;  // libtiff allocates it here if the file has none, and does not
+                                  // check later
   if (TIFFGetFieldDefaulted(tiff_.get(), TIFFTAG_REFERENCEBLACKWHITE, &levels) == 0)
     throw std::bad_alloc();
   TIFFRGBAImage image;
@@ -241,7 +245,7 @@ void tiff_page::read_converted(std::uint8_t* rgb) {
   if (TIFFRGBAImageBegin(&image, tiff_.get(), 1, message.data()) == 0)
     unsupported(std::string("YCbCr that libtiff cannot convert: ") + message.data());
   const std::unique_ptr<TIFFRGBAImage, decltype(&TIFFRGBAImageEnd)> end(&image, TIFFRGBAImageEnd);
-  image.req_orientation = image.orientation;  // rows as they are stored
+  image.req_orientation = image.orientation;  // rows as stored
   const auto pixels = std::size_t{layout_.width} * layout_.height;
   const auto held = allocate_now(pixels * sizeof(std::uint32_t));
   const std::span raster(reinterpret_cast<std::uint32_t*>(held.data()), pixels);

@@ -1,4 +1,4 @@
-// The first page of a TIFF file, by libtiff.
+// Reads the first page of a TIFF file (TIFF 6.0) with libtiff.
 
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace lade::media {
 
-// How the samples of a page are stored, and what they mean.
+// The layout and meaning of a page's samples.
 struct tiff_layout {
   enum class colours : std::uint8_t { grey, inverted_grey, palette, rgb, inks, converted };
 
@@ -28,10 +28,10 @@ struct tiff_layout {
   std::uint16_t samples = 1;
   bool planar = false;
   bool tiled = false;
-  bool premultiplied = false;     // the sample behind the colours is an alpha to divide by
+  bool premultiplied = false;     // colours are premultiplied by the alpha sample after them
   std::uint32_t block_width = 0;  // of a strip or tile, in pixels
   std::uint32_t block_height = 0;
-  std::size_t block_stride = 0;         // of its rows, in bytes
+  std::size_t block_stride = 0;         // bytes per row of a block
   std::array<std::uint16_t*, 3> map{};  // red, green and blue of the palette
   int map_shift = 8;
 
@@ -43,24 +43,24 @@ struct tiff_layout {
   std::size_t block_bytes() const { return block_stride * block_height; }
 };
 
-// An open file. Its functions throw errors of `file`, which outlives it. libtiff prints nothing,
-// writes nothing, and keeps nothing behind the end of the page's life.
+// An open file. `file` must outlive it. Functions throw errors of `file`. libtiff prints nothing
+// and writes nothing.
 class tiff_page {
  public:
   explicit tiff_page(const image_file& file);
 
-  // The size is known from the start, the rest after `read_layout`.
+  // The constructor sets the size, `read_layout` the rest.
   const tiff_layout& layout() const noexcept { return layout_; }
   void read_layout();
 
-  // Reads the strip or tile that has the pixel (x, y) of one plane: layout().block_bytes().
+  // Reads the strip or tile with the pixel (x, y) of one plane: layout().block_bytes().
   void read_block(std::uint32_t x, std::uint32_t y, std::uint16_t plane, std::uint8_t* out);
 
-  // Reads all pixels as libtiff converts them to RGB: for layout().kind == converted.
+  // Reads all pixels, converted to RGB by libtiff. For layout().kind == converted.
   void read_converted(std::uint8_t* rgb);
 
  private:
-  // What libtiff reads from.
+  // The input of libtiff.
   struct memory {
     detail::byte_view bytes;
     std::uint64_t at = 0;

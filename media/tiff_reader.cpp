@@ -15,8 +15,8 @@ bool tiff_reader::recognises(detail::byte_view file) noexcept {
   return false;
 }
 
-// Writes `count` samples of a row to every `step`-th element of `out`. Those of less than 16 bits
-// lie high bit first.
+// Writes `count` samples of a row to every `step`-th element of `out`. Samples of fewer than 16
+// bits are packed, high bit first.
 static void tiff_samples(const std::uint8_t* in, int bits, std::size_t count, std::uint16_t* out,
                          std::size_t step) {
   if (bits == 8) {
@@ -33,7 +33,7 @@ static void tiff_samples(const std::uint8_t* in, int bits, std::size_t count, st
   }
 }
 
-// A colour that was multiplied by alpha, both of so many bits: divided first, then a byte.
+// Divides a premultiplied colour by its alpha, both of `bits` bits. Returns 8 bits.
 static std::uint8_t tiff_divided(std::uint32_t colour, std::uint32_t alpha, int bits) {
   if (bits < 8) return tiff_divided(byte_of(colour, bits), byte_of(alpha, bits), 8);
   if (alpha == 0) return 0;
@@ -41,7 +41,7 @@ static std::uint8_t tiff_divided(std::uint32_t colour, std::uint32_t alpha, int 
   return byte_of(std::min(colour * most / alpha, most), bits);
 }
 
-// Writes 1 or 3 bytes.
+// Converts a pixel to 1 or 3 bytes.
 static void tiff_pixel(const tiff_layout& layout, const std::uint16_t* samples, std::uint8_t* out) {
   using colours = tiff_layout::colours;
   if (layout.kind == colours::palette) {

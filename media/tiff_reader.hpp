@@ -1,4 +1,4 @@
-// TIFF by libtiff.
+// Reads TIFF with libtiff.
 
 #pragma once
 
@@ -15,9 +15,11 @@ namespace lade::media {
 struct tiff_layout;
 class tiff_page;
 
-// Reads the first page: strips or tiles, samples side by side or in planes, unsigned samples of 1
-// to 16 bits, which are grey, RGB, a palette, CMYK or YCbCr, in every compression that libtiff has,
-// except old-style JPEG.
+// Reads the first page. Supports:
+// - strips or tiles, with interleaved or separate samples
+// - unsigned samples of 1 to 16 bits
+// - grey, RGB, palette, CMYK and YCbCr
+// - every compression that libtiff has, except old-style JPEG
 class tiff_reader final : public frame_reader {
  public:
   static bool recognises(detail::byte_view file) noexcept;
@@ -30,7 +32,7 @@ class tiff_reader final : public frame_reader {
   void convert_row(const tiff_layout& layout, const std::uint8_t* row, std::size_t count,
                    std::uint8_t* out);
 
-  std::vector<std::uint16_t> line_;  // samples of a row, as they are stored
+  std::vector<std::uint16_t> line_;  // samples of a row as stored
   scratch blocks_;                   // a strip or tile of each plane
 };
 

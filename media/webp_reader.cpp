@@ -10,7 +10,7 @@
 
 namespace lade::media {
 
-// libwebp decodes a lossless image as a whole, into memory of its own.
+// libwebp decodes a lossless image as a whole, into memory from malloc.
 void webp_reader::close() noexcept {
   frame_reader::close();
   if (is_large()) detail::give_back_freed(4 * std::size_t(width()) * std::size_t(height()));
@@ -19,7 +19,7 @@ void webp_reader::close() noexcept {
 void webp_reader::open(const image_file& file) {
   const detail::byte_view bytes(file.bytes);
   const WebPData data{bytes.data(), bytes.size()};
-  // Refuses files that are cut off.
+  // Refuses truncated files.
   const std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)> demuxer(WebPDemux(&data),
                                                                          WebPDemuxDelete);
   if (demuxer == nullptr) throw_damaged(file, "WebP");

@@ -1,4 +1,4 @@
-// WebP by libwebp.
+// Reads WebP with libwebp.
 
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace lade::media {
 
-// Reads lossy and lossless images, and the first image of an animation as it lies on the canvas.
+// Reads lossy and lossless images, and the first image of an animation at its position on the
+// canvas.
 class webp_reader final : public frame_reader {
  public:
   static bool recognises(detail::byte_view file) noexcept {

@@ -18,7 +18,7 @@ static void require_slot(bool condition, const tensor& out, std::string_view rea
               reason);
 }
 
-// The pixels of a tensor whose planes may be apart.
+// The pixels of a tensor, whose planes may be apart.
 static pixel_target slot_target(const tensor& out, const image_options& options) {
   require_slot(out.rank() == 3, out, "a picture has three dimensions");
   require_slot(out.where().is_host_accessible(), out, "it is in the memory of a GPU");

@@ -91,7 +91,7 @@ static bool is_left_to_cpu(const std::error_code& code) {
   return code != errc::stopped && code != errc::no_runtime && code != condition::device_lost;
 }
 
-// Returns an empty text, or the reason why the CPU must decode the video.
+// Returns an empty string, or the reason why the CPU must decode the video.
 task<std::string> clip_decoder::try_gpu(const media::video& from,
                                         const std::vector<std::int64_t>& numbers, random draw,
                                         const tensor& into, const stream& on) const {

@@ -37,7 +37,7 @@ class clip_decoder {
   device on() const noexcept { return on_; }
   device_resource& memory() const { return static_cast<device_resource&>(*memory_); }
   clip_statistics stats() const;
-  std::size_t key_frames_for_colours() const { return colours_.decoded(); }  // by the CPU
+  std::size_t key_frames_for_colours() const { return colours_.decoded(); }  // decoded by the CPU
 
   // Opens the video of a sample, and chooses the frames of its clips. Advances `draw`. Throws the
   // errors of media::decode_clip.
@@ -49,8 +49,8 @@ class clip_decoder {
   task<bool> write(const media::video& from, const std::vector<std::int64_t>& numbers, random draw,
                    const tensor& into, const stream& on);
 
-  // A pool of streams: creating one takes longer than decoding a frame. A stream must be idle when
-  // it is given back.
+  // A pool of streams: creating one takes longer than decoding a frame. A returned stream must be
+  // idle.
   stream take_stream();
   void give_back(const stream& used);
 
@@ -66,7 +66,7 @@ class clip_decoder {
                        random draw, const tensor& into, const stream& on) const;
   void count(bool by_gpu, std::string_view reason);
 
-  const media::clip_options options_;  // without texts
+  const media::clip_options options_;  // without strings
   const media::decode_clip cpu_;
   const int surfaces_;
   const device on_;

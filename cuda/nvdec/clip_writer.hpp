@@ -27,8 +27,8 @@ void require_gpu_options(const media::clip_options& options);
 class clip_writer {
  public:
   // `numbers`: the frames of the clips. The layout is thwc or tchw. `into`: contiguous, in memory
-  // of the GPU. Throws error(unsupported) for a video that must be turned, and what known_colours
-  // throws.
+  // of the GPU. Throws error(unsupported) for a video that must be turned, and the errors of
+  // known_colours.
   clip_writer(const media::clip_options& options, known_colours& known, const media::video& from,
               std::span<const std::int64_t> numbers, const tensor& into, random draw);
 

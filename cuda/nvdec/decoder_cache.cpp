@@ -36,7 +36,8 @@ static CUVIDDECODECREATEINFO creation_of(const decoder_format& format) {
   info.OutputFormat = format.output;
   info.bitDepthMinus8 = format.bits - 8;
   info.ulCreationFlags = cudaVideoCreate_PreferCUVID;
-  info.DeinterlaceMode = cudaVideoDeinterlaceMode_Weave;  // frames as the CPU has them
+  info.DeinterlaceMode = cudaVideoDeinterlaceMode_Weave;  // interlaced frames as the CPU decodes
+                                                          // them
   info.ulTargetWidth = format.target_width;
   info.ulTargetHeight = format.target_height;
   set_rectangle(info.display_area, format.display);

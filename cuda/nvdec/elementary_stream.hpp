@@ -12,10 +12,9 @@
 namespace lade::cuda {
 
 // The parser expects:
-//   - H.264 and HEVC in Annex B format, with start codes. Containers such as MP4 store the length
-//   of
-//     each NAL unit instead, and the parameter sets in their headers.
-//   - the sequence headers of MPEG-2 and AV1 in the stream
+// - H.264 and HEVC in Annex B format, with start codes. Containers such as MP4 store the length of
+//   each NAL unit instead, and the parameter sets in their headers.
+// - the sequence headers of MPEG-2 and AV1 in the stream
 //
 // One thread at a time.
 class elementary_stream {
@@ -23,9 +22,9 @@ class elementary_stream {
   // Throws error(invalid_data) if the headers are truncated.
   explicit elementary_stream(const media::stream_info& stream);
 
-  // The bytes of a packet, after those of the headers if `starts`. They are valid until the next
-  // call or the end of the packet, whichever is first. Throws error(invalid_data) for a damaged
-  // packet, error(unsupported) for one with new headers in its side data.
+  // The bytes of a packet, after the bytes of the headers if `starts`. They are valid until the
+  // next call or the end of the packet, whichever is first. Throws error(invalid_data) for a
+  // damaged packet, error(unsupported) for one with new headers in its side data.
   std::span<const std::byte> convert(const media::packet& next, bool starts);
 
  private:

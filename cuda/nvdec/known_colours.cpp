@@ -108,8 +108,8 @@ static bool append_sequence_headers(std::string& key, header_bytes packet) {
   return false;
 }
 
-// Colours, depth and size of a key frame lie in the first 9 bytes of its header, of profile 3 in
-// the first 10 (VP9, 6.2).
+// The first 9 bytes of a key frame's header state colours, depth and size; in profile 3, the first
+// 10 (VP9, 6.2).
 static bool append_vp9_header(std::string& key, header_bytes packet) {
   if (packet.empty()) return false;
   const bool is_profile_3 = (packet.front() & std::byte{0x30}) == std::byte{0x30};

@@ -11,7 +11,7 @@ namespace lade::cuda {
 
 // No pointer is null.
 struct nvcuvid_api {
-  // Of libcuda.so.1.
+  // In libcuda.so.1.
   decltype(&::cuInit) init = nullptr;
   decltype(&::cuDeviceGet) device_get = nullptr;
   decltype(&::cuDevicePrimaryCtxRetain) retain_context = nullptr;
@@ -19,7 +19,7 @@ struct nvcuvid_api {
   decltype(&::cuCtxPushCurrent) push_context = nullptr;
   decltype(&::cuCtxPopCurrent) pop_context = nullptr;
 
-  // Of libnvcuvid.so.1.
+  // In libnvcuvid.so.1.
   tcuvidGetDecoderCaps* get_decoder_caps = nullptr;
   tcuvidCreateDecoder* create_decoder = nullptr;
   tcuvidDestroyDecoder* destroy_decoder = nullptr;

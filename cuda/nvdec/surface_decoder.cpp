@@ -209,7 +209,8 @@ decoder_format surface_decoder::format_for(const CUVIDEOFORMAT& sequence) const 
           .output_surfaces = static_cast<unsigned>(options_.surfaces)};
 }
 
-// The container's colours apply where the stream states none. FFmpeg numbers them as H.273 does.
+// The container's colours apply if the stream states none. FFmpeg's enumerators are the numbers of
+// H.273.
 surface surface_decoder::surface_for(const CUVIDEOFORMAT& sequence) const {
   const auto coding = coding_of(sequence);
   const auto part = part_of(sequence);

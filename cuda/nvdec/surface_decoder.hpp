@@ -126,7 +126,7 @@ class surface_decoder {
   surface shown_;                      // the fields that all surfaces of the sequence share
   std::deque<mapped_surface> mapped_;  // in the order of their events
   std::vector<event> spare_;           // events to use again
-  std::exception_ptr failed_;          // thrown in a callback: it must not pass through C code
+  std::exception_ptr failed_;          // thrown in a callback; must not pass through C code
 };
 
 }  // namespace lade::cuda

@@ -1,4 +1,4 @@
-// Numbers in the bytes of files, low byte first.
+// Little-endian numbers in the bytes of files.
 
 #pragma once
 
@@ -14,7 +14,7 @@ namespace lade {
 
 namespace io {
 
-// The number at index `index` of numbers that follow each other. Its bytes must be there.
+// The number at index `index` of contiguous numbers. Its bytes must exist.
 template <class T>
 T load_little(std::span<const std::byte> from, std::size_t index = 0) noexcept {
   return load_little<T>(from.data() + index * sizeof(T));
@@ -24,7 +24,7 @@ T load_little(std::span<const std::byte> from, std::size_t index = 0) noexcept {
 
 namespace detail {
 
-// The first bytes of `from` as a number. It has so many.
+// The first bytes of `from` as a number. They must exist.
 template <std::unsigned_integral T>
 T load_little(std::string_view from) noexcept {
   return io::load_little<T>(reinterpret_cast<const std::byte*>(from.data()));

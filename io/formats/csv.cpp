@@ -24,7 +24,7 @@ std::size_t csv_record_end(std::string_view text) noexcept {
               fmt::format("line {}: {}", line, reason));
 }
 
-// Takes a cell in quotes from the beginning of a record, up to what follows the closing quote.
+// Removes a quoted cell from the front of a record, including the closing quote, and returns it.
 static std::string take_quoted(std::string_view& record, std::string_view name,
                                std::uint64_t line) {
   std::string cell;

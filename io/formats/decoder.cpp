@@ -18,7 +18,7 @@ namespace lade::detail {
   throw error(errc::invalid_data, "decompress " + name, reason);
 }
 
-// Members of a gzip file, one after the other.
+// Decodes the members of a gzip file (RFC 1952).
 class gzip_decoder final : public decoder {
  public:
   explicit gzip_decoder(std::string name) : name_(std::move(name)) {
@@ -49,7 +49,7 @@ class gzip_decoder final : public decoder {
   }
 
  private:
-  // Passes over the zeros behind a member, and makes ready for the next one if there is one.
+  // Skips zeros after a member, and prepares for the next member if there is one.
   std::size_t begin_member(std::span<const std::byte> in) {
     auto zeros = static_cast<std::size_t>(
         std::ranges::find_if(in, [](std::byte b) { return b != std::byte{0}; }) - in.begin());
@@ -66,7 +66,7 @@ class gzip_decoder final : public decoder {
   bool ended_ = false;
 };
 
-// Frames of Zstandard, one after the other.
+// Decodes Zstandard frames (RFC 8878).
 class zstd_decoder final : public decoder {
  public:
   zstd_decoder(std::string name, const io::decompress_options& options)
@@ -98,7 +98,7 @@ class zstd_decoder final : public decoder {
     refuse_compressed(name_, ZSTD_getErrorName(result));
   }
 
-  // Frames that a usual compression makes may refer back so far, however short they are.
+  // The window that common compression levels use, whatever the size of the frame.
   static constexpr std::uint64_t usual_window = std::uint64_t{8} << 20;
 
   std::string name_;

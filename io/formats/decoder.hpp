@@ -1,4 +1,4 @@
-// What decompresses a stream piece by piece, without any I/O.
+// The interface of stream decompressors, which do no I/O.
 
 #pragma once
 
@@ -28,8 +28,8 @@ class decoder {
   virtual bool may_end() const noexcept = 0;
 };
 
-// By the first bytes of a stream, of which a decoder needs magic_bytes if there are so many. Null
-// if the stream is not compressed.
+// Returns the decoder for a stream, by its first bytes `begin`: magic_bytes of them, or all if
+// there are fewer. Null if the stream is not compressed.
 inline constexpr std::size_t magic_bytes = 4;
 std::unique_ptr<decoder> make_decoder(std::string_view begin, const std::string& name,
                                       const io::decompress_options& options);

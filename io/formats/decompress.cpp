@@ -13,8 +13,8 @@
 
 namespace lade::io {
 
-// The first bytes of a stream, as many as its format is recognized by if there are so many. They
-// are put into the one buffer `begin` if they come in several.
+// Reads until `begin` has the bytes by which the format is recognised, or the stream ends. Joins
+// chunks to one buffer if necessary.
 static task<> read_magic(async_generator<buffer>& compressed, buffer& begin) {
   while (begin.size() < detail::magic_bytes) {
     auto* next = co_await compressed.next();
@@ -30,8 +30,8 @@ static task<> read_magic(async_generator<buffer>& compressed, buffer& begin) {
   }
 }
 
-// Fills `out` as far as the stream goes; `in` is what has been read and not decompressed. Returns
-// how much it has written: less than there is room for at the end only.
+// Fills `out` from the stream. `in`: bytes that were read and not decompressed. Returns the number
+// of written bytes: fewer than the capacity only at the end.
 static task<std::size_t> fill_decompressed(async_generator<buffer>& compressed,
                                            detail::decoder& from, buffer& in, const buffer& out,
                                            const std::string& name) {

@@ -20,7 +20,7 @@ namespace io {
 
 using wire = protobuf_reader::wire;
 
-// Reads the only field that the rest of a message may have next.
+// Reads the next field, which must have this number.
 static void next_example_field(protobuf_reader& message, std::uint32_t number) {
   message.next();
   if (message.number() != number)

@@ -1,4 +1,4 @@
-// The protocol buffer tf.train.Example.
+// Parses the protocol buffer tf.train.Example.
 
 #pragma once
 
@@ -18,16 +18,16 @@ class example_feature {
   std::string_view name;
   kind type = kind::none;
   std::span<const std::byte> list = {};  // the message of the list
-  std::size_t values = 0;                // how many it has; each was checked
+  std::size_t values = 0;                // number of values; all are valid
 };
 
-// The features of an Example in its order. Throws error(invalid_data) that names `name` and the
-// byte for anything else, and error(limit_exceeded) for features that need more than `max_fields`
+// Parses the features of an Example, in order. Throws error(invalid_data) naming `name` and the
+// byte for other messages, and error(limit_exceeded) for features that need more than `max_fields`
 // fields.
 std::vector<example_feature> parse_example_features(std::span<const std::byte> example,
                                                     std::string_view name, std::size_t max_fields);
 
-// The values of a feature of this kind, in order.
+// Return or copy the values of a feature of this kind, in order.
 std::vector<std::span<const std::byte>> bytes_of(const example_feature& feature);
 void copy_floats(const example_feature& feature, float* into);
 void copy_integers(const example_feature& feature, std::int64_t* into);

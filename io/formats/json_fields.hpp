@@ -1,4 +1,4 @@
-// The members of a JSON object as fields of a sample.
+// Reads the members of a JSON object as fields of a sample.
 
 #pragma once
 
@@ -16,11 +16,10 @@ namespace lade::io {
 
 using detail::json_reader;
 
-// The next value as a field; nothing if it is null.
+// Reads the next value as a field; returns nothing for null.
 std::optional<field> read_json_field(json_reader& json, const std::string& name);
 
-// The members of the object that a line is. Throws error(limit_exceeded) for more than
-// `max_fields`.
+// Parses a line with one object. Throws error(limit_exceeded) for more than `max_fields` members.
 std::vector<field> parse_json_fields(std::string_view line, std::string_view name,
                                      std::uint64_t number, std::size_t max_fields);
 

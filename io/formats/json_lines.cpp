@@ -29,7 +29,7 @@ void line_reader::keep(buffer part) {
   if (!part.empty()) parts_.push_back(std::move(part));
 }
 
-// The parts of a line in one buffer.
+// Joins the parts of a line to one buffer.
 task<buffer> line_reader::join() {
   ++number_;
   auto parts = std::exchange(parts_, {});
@@ -45,7 +45,7 @@ task<buffer> line_reader::join() {
   co_return without_carriage_return(std::move(line));
 }
 
-// The next `bytes` bytes, without the end of line behind them.
+// Removes a line of `bytes` bytes and its line break from ready_, and returns it without the break.
 buffer line_reader::take_line(std::size_t bytes) {
   auto line = ready_.slice(0, bytes);
   ready_ = ready_.slice(bytes + 1, ready_.size() - bytes - 1);

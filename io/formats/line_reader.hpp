@@ -1,4 +1,4 @@
-// The lines of a stream, with their numbers.
+// Reads the lines of a stream, and counts them.
 
 #pragma once
 
@@ -20,13 +20,14 @@ class line_reader {
   line_reader(async_generator<buffer> from, std::string name, std::size_t max_line_bytes)
       : from_(std::move(from)), name_(without_secrets(name)), max_line_bytes_(max_line_bytes) {}
 
-  // The next line, or nothing at the end.
+  // Returns the next line, or nothing at the end.
   task<std::optional<buffer>> next();
 
-  // The same if all of it is in the stream's buffer; otherwise nothing, and next() must be called.
+  // The same if the whole line is in the stream's buffer. Otherwise returns nothing, and next()
+  // must be called.
   std::optional<buffer> try_next();
 
-  // That of the line that next() returned last, from 1 on.
+  // The number of the last line returned, from 1 on.
   std::uint64_t number() const noexcept { return number_; }
 
  private:
@@ -38,8 +39,8 @@ class line_reader {
   std::string name_;
   std::size_t max_line_bytes_;
   std::uint64_t number_ = 0;
-  buffer ready_;               // not yet read
-  std::vector<buffer> parts_;  // of the line that is being read
+  buffer ready_;               // not consumed yet
+  std::vector<buffer> parts_;  // of the current line
   std::size_t bytes_ = 0;      // in parts_
 };
 

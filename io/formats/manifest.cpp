@@ -22,7 +22,8 @@ namespace lade {
 
 namespace io {
 
-// Of a URL of http, what stands before its query. Keys of object stores may have any character.
+// An HTTP URL without its query; other names unchanged, since keys of object stores may contain any
+// character.
 static std::string_view path_part(std::string_view name) noexcept {
   auto scheme = scheme_of(name);
   bool is_http = scheme == "http" || scheme == "https";
@@ -43,7 +44,7 @@ static bool is_in_store(std::string_view name) noexcept {
   return !scheme.empty() && scheme != "file";
 }
 
-// What is put before the relative names of a manifest behind a URL: its directory.
+// The prefix for relative names in a manifest behind a URL: the manifest's directory.
 static std::string root_of(std::string_view name, std::string_view value) {
   if (!value.empty() || !is_in_store(name)) return std::string(value);
   auto path = path_part(name);
@@ -58,10 +59,10 @@ class manifest::rows {
         name_(without_secrets(manifest_.path_)),
         from_(name_, manifest_.format_ == manifest_format::csv, manifest_.max_row_bytes_) {}
 
-  // Where text is added.
+  // The buffer to which text is appended.
   manifest_rows& text() noexcept { return from_; }
 
-  // Nothing if more text is needed, or there is no more.
+  // Returns nothing if more text is needed, or at the end.
   std::optional<sample> next() {
     if (manifest_.format_ == manifest_format::csv && columns_.empty()) read_header();
     auto row = from_.next();
@@ -79,7 +80,7 @@ class manifest::rows {
 
   static constexpr std::size_t max_columns = 4096;
 
-  // What has been read of a row.
+  // The parsed cells of a row.
   struct cells {
     std::optional<std::string> key;
     std::optional<std::int64_t> label;
@@ -103,12 +104,14 @@ class manifest::rows {
     return name == manifest_.length_ ? role::length : role::field;
   }
 
-  // The columns, of which exactly one has the keys.
+  // Reads the columns. Exactly one must have the keys.
   void read_header() {
     auto row = from_.next();
     if (!row && !from_.ended()) return;
     if (!row) refuse("there is no line that names the columns");
-    if (row->starts_with("\xef\xbb\xbf")) row->remove_prefix(3);  // as spreadsheets write
+    if (row->starts_with("\xef\xbb\xbf"))
+      row->remove_prefix(3);  // the byte order mark that
+                              // spreadsheets write
     columns_ = parse_csv_record(*row, name_, from_.line());
     if (columns_.size() > max_columns) refuse("more than 4096 columns");
     auto sorted = columns_;
@@ -201,7 +204,7 @@ class manifest::rows {
   std::string name_;  // for errors
   manifest_rows from_;
   std::vector<std::string> columns_;
-  std::vector<role> roles_;  // of the columns
+  std::vector<role> roles_;  // by column
   cells cells_;
 };
 
@@ -267,7 +270,7 @@ task<std::vector<sample>> manifest::load_all(manifest what) {
   co_return samples;
 }
 
-// "" if the sample has no such field.
+// The text of an integer field; empty if the sample has no such field.
 static std::string position_text(const sample& listed, std::string_view name) {
   auto* found = listed.find_field(name);
   bool is_there = found && found->type() == field::kind::integer;
@@ -280,7 +283,7 @@ std::string manifest::identity_of(const sample& listed) const {
                      position_text(listed, "offset"), position_text(listed, "length"));
 }
 
-// The value of an integer field, of a sample that may have it.
+// The value of an integer field; empty if the sample has no such field.
 static std::optional<std::uint64_t> range_field(const sample& from, std::string_view name) {
   auto* found = from.find_field(name);
   if (!found) return std::nullopt;

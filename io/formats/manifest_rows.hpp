@@ -1,4 +1,4 @@
-// The rows of a manifest, from text that comes in pieces.
+// Splits a manifest, whose text arrives in pieces, into rows.
 
 #pragma once
 
@@ -12,21 +12,22 @@ namespace lade::io {
 
 class manifest_rows {
  public:
-  // `name`: what errors call the manifest. `csv`: rows end at an end of line outside of quotes.
+  // `name`: of the manifest, for errors. `csv`: a row ends at a line break outside of quotes.
   manifest_rows(std::string name, bool csv, std::size_t max_row_bytes);
 
-  // The next row that is not empty, without the end of its line. Nothing if there is no whole one:
-  // more text is needed, or, once it has ended, there are no more. Valid until the next call.
+  // Returns the next row that is not empty, without its line break. The view is valid until the
+  // next call. Returns nothing if there is no complete row: more text is needed, or all rows were
+  // returned if the text has ended.
   std::optional<std::string_view> next();
 
   void append(std::string_view text);
   void end() noexcept { ended_ = true; }
   bool ended() const noexcept { return ended_; }
 
-  // How much text has not been returned yet.
+  // The size of the text that has not been returned yet.
   std::size_t rest_bytes() const noexcept { return text_.size() - begin_; }
 
-  // Where the row that next() returned last begins, from 1 on.
+  // The first line of the last row returned, from 1 on.
   std::uint64_t line() const noexcept { return line_; }
 
  private:
@@ -36,7 +37,7 @@ class manifest_rows {
   std::string name_;
   bool csv_;
   std::size_t max_row_bytes_;
-  std::string text_;  // from begin_ on not yet returned
+  std::string text_;  // text from begin_ on was not returned yet
   std::size_t begin_ = 0;
   bool ended_ = false;
   std::uint64_t line_ = 0;
@@ -51,14 +52,14 @@ class manifest_file {
   manifest_file(const manifest_file&) = delete;
   ~manifest_file();
 
-  // Gives the rows more text, at least as much again as they have, so that a long row is not
-  // searched often; or ends them.
+  // Appends at least as much text as the rows hold, so that a long row is not searched often; or
+  // ends them.
   void read_into(manifest_rows& rows);
 
  private:
   std::string path_;
   int fd_;
-  std::string text_;  // that was read last
+  std::string text_;  // the last text read
 };
 
 }  // namespace lade::io

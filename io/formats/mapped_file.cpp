@@ -13,7 +13,7 @@
 
 namespace lade::io {
 
-// Maps an open file; empty if it is.
+// Maps an open file; empty if the file is empty.
 static buffer map_descriptor(int fd, const std::string& path) {
   struct stat found{};
   if (::fstat(fd, &found) != 0) raise(errno, "map " + path);

@@ -1,4 +1,4 @@
-// Files in memory, page by page as they are touched.
+// Maps files into memory.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lade::io {
 
-// The content of a file, which must not be written to. The last copy of the buffer unmaps it.
-// Blocks. Throws error that names the file.
+// Maps the content of a file, which must not be written to. Pages are read when they are touched.
+// The last copy of the buffer unmaps it. Blocks. Throws error naming the file.
 buffer map_file(const std::string& path);
 
 }  // namespace lade::io

@@ -26,7 +26,7 @@ struct mds::content {
   std::string path_of(const mds_shard& shard) const { return prefix + shard.file; }
   std::string index_name() const { return without_secrets(prefix + "index.json"); }
 
-  std::string prefix;  // of the paths of the shards
+  std::string prefix;  // of the shards' paths
   std::vector<mds_shard> shards;
 };
 
@@ -34,7 +34,7 @@ struct mds::content {
   throw error(errc::invalid_data, "read the shard " + name, reason);
 }
 
-// A sample of a shard. It begins behind the offsets.
+// Makes a sample of a shard. `bytes` follow the shard's offsets.
 static task<sample> make_mds_sample(std::string key, std::int64_t label, buffer bytes,
                                     mds_columns columns) {
   sample made(std::move(key), label);

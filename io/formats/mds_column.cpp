@@ -43,7 +43,7 @@ static std::optional<column_kind> simple_kind(std::string_view encoding) noexcep
               "its encoding is " + std::string(encoding));
 }
 
-// "2,3": at least one extent, each at least 1.
+// Parses "2,3": at least one extent, each at least 1.
 static std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
   std::vector<std::int64_t> shape;
   for (;;) {
@@ -59,7 +59,7 @@ static std::optional<std::vector<std::int64_t>> parse_shape(std::string_view tex
   }
 }
 
-// The bytes of an array; nothing if that is more than can be counted.
+// The size of an array; empty on overflow.
 static std::optional<std::size_t> array_bytes(const std::vector<std::int64_t>& shape,
                                               element_type element) noexcept {
   auto bytes = element_bytes(element);
@@ -69,7 +69,7 @@ static std::optional<std::size_t> array_bytes(const std::vector<std::int64_t>& s
   return bytes;
 }
 
-// What follows "ndarray": nothing, ":type" or ":type:shape".
+// Parses the rest of "ndarray", "ndarray:type" or "ndarray:type:shape".
 static mds_column parse_array_column(mds_column column, std::string_view encoding) {
   column.type = column_kind::array;
   auto rest = encoding.substr(std::string_view("ndarray").size());

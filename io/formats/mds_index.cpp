@@ -38,7 +38,7 @@ class mds_index_parser {
     std::uint64_t bytes = 0;
   };
 
-  // The members of a shard, as they stand.
+  // The members of a shard as stored.
   struct description {
     std::string format;
     std::string compression;
@@ -62,7 +62,7 @@ class mds_index_parser {
     if (json_.unsigned_integer() != 2) json_.refuse("a version other than 2");
   }
 
-  // Whether there is a value rather than null.
+  // Returns whether the next value is not null. Consumes a null.
   bool has_value() {
     if (json_.next() != json_reader::kind::null) return true;
     json_.null();
@@ -117,7 +117,7 @@ class mds_index_parser {
     return stored;
   }
 
-  // Names stay below the directory.
+  // Throws if a name leaves the directory.
   void require_below(const std::string& name) const {
     auto text = "/" + name + "/";
     bool leaves = name.empty() || name.front() == '/' || text.find("/../") != text.npos ||

@@ -22,7 +22,7 @@ namespace lade::io {
   throw error(code, "read column \"" + column.name + "\" of " + std::string(name), reason);
 }
 
-// Takes bytes from the beginning of the rest of a sample.
+// Removes bytes from the front of a sample, and returns them.
 static std::span<const std::byte> take_mds(std::span<const std::byte>& rest, std::size_t bytes,
                                            std::string_view name, const mds_column& column) {
   if (bytes > rest.size())
@@ -59,7 +59,8 @@ static std::uint64_t extent_of(std::span<const std::byte> bytes) noexcept {
   }
 }
 
-// The shape that an array says: a byte with its rank and the width of its extents, then these.
+// Reads the stored shape of an array: a byte with the rank and the width of the extents, then the
+// extents.
 static dimensions take_shape(std::span<const std::byte>& rest, std::string_view name,
                              const mds_column& column) {
   auto head = std::to_integer<unsigned>(take_mds(rest, 1, name, column)[0]);
@@ -76,7 +77,7 @@ static dimensions take_shape(std::span<const std::byte>& rest, std::string_view 
   return dimensions(extents);
 }
 
-// Finds out what an array holds, and leaves its elements.
+// Sets the spec of an array, and removes its header from the bytes.
 static void parse_array(mds_value& value, std::string_view name) {
   auto& column = *value.column;
   auto& rest = value.bytes;
@@ -130,7 +131,7 @@ std::size_t unaligned_bytes(const std::vector<mds_value>& values) noexcept {
   return bytes;
 }
 
-// IEEE 754 binary16.
+// Converts IEEE 754 binary16.
 static double half_value(std::uint16_t bits) noexcept {
   int exponent = bits >> 10 & 31;
   double fraction = bits & 1023;
@@ -176,7 +177,7 @@ static field text_field(const mds_value& value, std::string_view name) {
   return {value.column->name, std::string(text_of(value))};
 }
 
-// A number that is written as text.
+// Parses a number in text form.
 template <class T>
 static field parsed_field(const mds_value& value, std::string_view name) {
   auto text = text_of(value);

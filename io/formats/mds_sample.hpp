@@ -1,4 +1,4 @@
-// The bytes of one sample in MDS.
+// Splits the bytes of one sample in MDS into values.
 
 #pragma once
 
@@ -14,24 +14,24 @@
 
 namespace lade::io {
 
-// A value of a sample: its column, its bytes, and of an array what it holds.
+// A value of a sample: its column, its bytes and, for an array, its spec.
 struct mds_value {
   const mds_column* column;
   std::span<const std::byte> bytes;
   tensor_spec array = {};
 };
 
-// The values of a sample. Throws error(invalid_data) that names `name` and the column if the bytes
-// are not what the columns say.
+// Splits a sample into its values. Throws error(invalid_data) naming `name` and the column if the
+// bytes do not match the columns.
 std::vector<mds_value> split_mds_sample(std::span<const std::byte> bytes,
                                         const std::vector<mds_column>& columns,
                                         std::string_view name);
 
-// How many bytes of memory arrays take that are not aligned.
+// The memory for copies of arrays that are not aligned.
 std::size_t unaligned_bytes(const std::vector<mds_value>& values) noexcept;
 
-// The values as fields. They share `bytes`, of which they are views, and arrays that are not
-// aligned `copies`, which has as many bytes as above.
+// Returns the values as fields. They are views of `bytes`; arrays that are not aligned are copied
+// to `copies`, of unaligned_bytes().
 std::vector<field> mds_fields(const std::vector<mds_value>& values, const buffer& bytes,
                               const buffer& copies, std::string_view name);
 

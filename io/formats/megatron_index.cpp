@@ -12,8 +12,8 @@
 
 namespace lade::io {
 
-// The magic, the version and the type of the tokens, then how many sequences and how many entries
-// for documents there are.
+// The magic, the version, the type of the tokens, the number of sequences, and the number of
+// entries for documents.
 static constexpr std::size_t megatron_header_bytes = 9 + 8 + 1 + 8 + 8;
 
 [[noreturn]] static void refuse_index(std::string_view name, const std::string& reason,
@@ -21,7 +21,7 @@ static constexpr std::size_t megatron_header_bytes = 9 + 8 + 1 + 8 + 8;
   throw error(code, "read the index " + std::string(name), reason);
 }
 
-// Of Megatron's code for a type, if it is one of integers.
+// The element type of Megatron's code; empty if it is not an integer type.
 static std::optional<element_type> megatron_type(unsigned code) noexcept {
   switch (code) {
     case 1: return element_type::u8;
@@ -62,7 +62,7 @@ void megatron_index::read_header(std::string_view name) {
   type_ = *type;
   sequences_ = load_little<std::uint64_t>(&index_[18]);
   auto entries = load_little<std::uint64_t>(&index_[26]);
-  // Behind the documents there may be a byte for each sequence: its mode.
+  // The documents may be followed by one byte per sequence: its mode.
   auto rest = index_.size() - megatron_header_bytes;
   bool fits = sequences_ <= rest / 12 && entries <= (rest - 12 * sequences_) / 8;
   auto left = fits ? rest - 12 * sequences_ - 8 * entries : 1;
@@ -85,7 +85,7 @@ std::int64_t megatron_index::document(std::uint64_t i) const noexcept {
   return load_little<std::int64_t>(entries.data() + 8 * i);
 }
 
-// The sequences follow each other, and make up all of the .bin.
+// Checks that the sequences are contiguous and cover the .bin.
 void megatron_index::check_sequences(std::string_view name, std::uint64_t bin_bytes) const {
   std::uint64_t end = 0;
   for (std::uint64_t i = 0; i < sequences_; ++i) {

@@ -1,5 +1,5 @@
-// The index of a data set of Megatron: the sequences of tokens in its .bin, and the documents that
-// they make up.
+// Parses the index of a Megatron data set: the sequences of tokens in its .bin, and the documents
+// that consist of them.
 
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace lade::io {
 
-// A view of an index, which must outlive it.
+// A view of an index. The bytes must outlive it.
 class megatron_index {
  public:
-  // Throws error naming `name` and the place if the bytes are no index of a .bin with `bin_bytes`
-  // bytes. Reads all of the index, and allocates nothing.
+  // Checks the whole index without allocating memory. Throws error naming `name` and the position
+  // if the bytes are not the index of a .bin of `bin_bytes` bytes.
   megatron_index(std::span<const std::byte> index, std::string_view name, std::uint64_t bin_bytes);
 
   element_type type() const noexcept { return type_; }
   std::uint64_t documents() const noexcept { return documents_; }
 
-  // The first token of document `i`, which may be documents().
+  // The first token of document `i`. `i` may be documents(): returns the end of the tokens.
   std::uint64_t document_begin(std::uint64_t i) const noexcept;
 
  private:

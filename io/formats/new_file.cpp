@@ -25,8 +25,8 @@ namespace lade::detail {
 
 static constexpr std::string_view temporary_mark = ".tmp-";
 
-// The same for all processes that see each other's locks without a network, also those in
-// containers: the system's, since it was started.
+// An id that is equal for processes that see each other's locks locally, including those in
+// containers: the boot id of the system.
 static std::string id_of_system() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
@@ -35,14 +35,15 @@ static std::string id_of_system() {
   return id;
 }
 
-// Another on each machine that shares the directory; processes in containers have equal numbers.
+// A unique name, also among machines that share the directory. Processes in containers may have
+// equal process ids.
 static std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> count = 0;
   return fmt::format("{}{}{}-{}-{}-{}", path, temporary_mark, id_of_system(),
                      std::random_device()(), getpid(), ++count);
 }
 
-// What temporary_name gives, so that no other file is taken for one.
+// Whether temporary_name could have made this name.
 static bool is_name_of_temporary(std::string_view name, std::string_view target) noexcept {
   if (name.size() <= target.size() || !name.starts_with(target)) return false;
   name.remove_prefix(target.size());
@@ -84,7 +85,8 @@ static void remove_abandoned(const std::filesystem::path& target) {
   }
 }
 
-// Until it is locked, another process may take the file for an abandoned one and remove it.
+// Creates and locks the file. Before the lock, another process may remove it as abandoned; then
+// tries again.
 void new_file::open_temporary() {
   bool is_there = false;
   while (!is_there) {
@@ -122,8 +124,8 @@ void new_file::write(std::span<const std::byte> bytes) {
   }
 }
 
-// The second descriptor keeps the lock until the file has its name: closing the first one reports
-// what could not be written.
+// The second descriptor holds the lock until the file has its final name. Closing the first one
+// reports write errors.
 void new_file::publish() {
   int lock = fcntl(fd_, F_DUPFD_CLOEXEC, 0);
   int failure = lock < 0 ? errno : 0;

@@ -1,4 +1,4 @@
-// A file that others see when it is complete. Blocks.
+// Writes a file that becomes visible when it is complete. Blocks.
 
 #pragma once
 
@@ -8,17 +8,16 @@
 
 namespace lade::detail {
 
-// Written under a temporary name in the same directory, which the destructor removes unless the
-// file has been published. One thread at a time.
+// A file with a temporary name in the same directory. The destructor removes it unless it was
+// published. One thread at a time.
 //
 // The temporary file is locked (flock) until it is published or removed, so the system unlocks it
-// when its process is killed. A later new_file of the same path removes the temporary files that
-// nobody has locked. Where there are no locks, none are removed. Locks of other machines may be
-// invisible: a file of another machine, or of this one before it was started anew, must also not
-// have been written to for a day.
+// if the process is killed. A later new_file of the same path removes unlocked temporary files;
+// none if the file system has no locks. Locks of other machines may be invisible. So a file of
+// another machine, or of an earlier boot, is removed only if it was not written to for a day.
 class new_file {
  public:
-  // Throws error that names `path`, as the others do.
+  // Throws error naming `path`, like the other functions.
   explicit new_file(std::string path);
   new_file(new_file&& other) noexcept;
   new_file(const new_file&) = delete;
@@ -28,14 +27,14 @@ class new_file {
 
   void write(std::span<const std::byte> bytes);
 
-  // Closes the file and gives it its name, in place of one that has it.
+  // Closes the file and renames it to its path. Replaces an existing file.
   void publish();
 
  private:
   void open_temporary();
 
   std::string path_;
-  std::string temporary_;  // empty if it is published
+  std::string temporary_;  // empty once published
   int fd_ = -1;
 };
 

@@ -24,7 +24,7 @@ namespace lade::io {
   throw error(code, "read array " + std::string(name), reason);
 }
 
-// Reads the literal of a Python dictionary that a header consists of.
+// Parses the header: a literal of a Python dictionary.
 class npy_literal {
  public:
   npy_literal(std::string_view text, std::string_view name) : text_(text), name_(name) {}
@@ -80,7 +80,7 @@ class npy_literal {
     if (order == '|' && element_bytes(*known) > 1) refuse("elements without a byte order");
   }
 
-  // What to save instead of complex numbers.
+  // The type to save instead of complex numbers.
   static std::string instead_of(std::string_view type) {
     auto code = type.substr(type.empty() ? 0 : 1);
     bool has_order = type.find_first_of("<>=") == 0;
@@ -119,7 +119,7 @@ class npy_literal {
     refuse("its fortran_order is neither True nor False");
   }
 
-  // A tuple of numbers; one of Python 2 may be followed by an L.
+  // Reads a tuple of integers, which Python 2 may write with an L.
   dimensions read_shape() {
     std::array<std::int64_t, dimensions::max_rank> extents{};
     std::size_t rank = 0;
@@ -178,12 +178,13 @@ class npy_literal {
   std::string_view text_;
   std::string_view name_;
   std::size_t at_ = 0;
-  bool type_ = false;  // whether each has been read
+  bool type_ = false;  // whether each was read
   bool order_ = false;
   bool shape_ = false;
 };
 
-// Where the dictionary is: behind 6 bytes of magic, 2 of version and the 2 or 4 of its length.
+// The range of the dictionary, which follows 6 bytes of magic, 2 of version, and 2 or 4 of its
+// length.
 static std::pair<std::size_t, std::size_t> find_npy_dictionary(std::span<const std::byte> file,
                                                                std::string_view name) {
   constexpr std::string_view magic = "\x93NUMPY";
@@ -204,7 +205,7 @@ static std::pair<std::size_t, std::size_t> find_npy_dictionary(std::span<const s
   return {begin, bytes};
 }
 
-// The number of bytes of the elements; all that there can be if the product does not fit.
+// The size of the elements; the largest number on overflow.
 static std::size_t npy_bytes(const tensor_spec& spec) noexcept {
   auto bytes = element_bytes(spec.type);
   bool is_empty = std::ranges::find(spec.shape, 0) != spec.shape.end();

@@ -17,14 +17,14 @@ namespace lade::io {
 
 static constexpr std::string_view npy_suffix = ".npy";
 
-// The field that a member becomes.
+// The field name of a member.
 static std::string npz_name(const zip_member& member) {
   auto name = member.name();
   if (name.ends_with(npy_suffix)) name.resize(name.size() - npy_suffix.size());
   return name;
 }
 
-// Throws if arrays of one name, or of too many bytes, are among the members.
+// Throws if two arrays have the same name, or all together are too large.
 static void require_npz(std::span<const zip_member> members, std::string_view archive,
                         const zip_options& options) {
   std::uint64_t rest = options.max_bytes;
@@ -56,7 +56,8 @@ static std::vector<zip_member> parse_npz_directory(const buffer& file, std::stri
   return members;
 }
 
-// The header of an array. Of one that cannot be read, says so if its bytes are damaged.
+// Parses the header of an array. If that fails, reports damage if the checksum of its bytes is
+// wrong.
 static npy_header parse_member_header(std::span<const std::byte> content, const zip_member& member,
                                       std::string_view name) try {
   return parse_npy_header(content, name);
@@ -65,8 +66,8 @@ static npy_header parse_member_header(std::span<const std::byte> content, const 
   throw;
 }
 
-// The array in a member that is stored. Where its elements are not aligned, as is usual, they are
-// copied while their checksum is made.
+// Parses the array of a stored member. Elements that are not aligned, the common case, are copied
+// while their checksum is computed.
 static tensor parse_stored_array(const buffer& content, const zip_member& member,
                                  std::string_view name) {
   auto header = parse_member_header(content.bytes(), member, name);
@@ -83,7 +84,7 @@ static tensor parse_stored_array(const buffer& content, const zip_member& member
   return make_stored_tensor(header.spec, header.fortran_order, std::move(copy));
 }
 
-// The content of a member that is deflated, or of one that is no array.
+// The content of a member that is deflated, or is not an array.
 static buffer parse_npz_content(buffer content, const zip_member& member, std::string_view name) {
   if (member.method() == zip_method::deflated) {
     auto inflated = allocate_now(static_cast<std::size_t>(member.size()));
@@ -127,8 +128,8 @@ task<std::vector<field>> read_npz(std::shared_ptr<const byte_reader> from, zip_o
   co_return fields;
 }
 
-// Small files are read at once, and objects behind URLs, whose parts are then read in parallel. Of
-// large files, each array is read by itself, which aligns it.
+// Small files are read at once, and so are objects behind URLs, in parallel parts. In large files,
+// each array is read separately into aligned memory.
 task<std::vector<field>> read_npz(std::string path, zip_options options) {
   constexpr std::uint64_t small = std::uint64_t{256} << 10;
   if (!scheme_of(path).empty()) {
@@ -145,7 +146,7 @@ task<std::vector<field>> read_npz(std::string path, zip_options options) {
   co_return co_await read_npz(std::move(from), options);
 }
 
-// Of arrays that are stored, those that happen to be aligned take none.
+// An upper bound: stored arrays that happen to be aligned need no memory.
 std::size_t decode_npz::memory_needed(const sample& from) const {
   std::size_t bytes = 0;
   for (auto& member : parse_npz_directory(from.data(), from.name(), options_))

@@ -9,9 +9,8 @@
 
 namespace lade::io {
 
-// Reads the fields of one message in order. Every function throws error(invalid_data) that names
-// `name` and the byte, counted from `begin`, for bytes that are no message. What is read is a view
-// of the message.
+// Reads the fields of one message in order. The results are views of the message. For invalid
+// bytes, all functions throw error(invalid_data) naming `name` and the byte, counted from `begin`.
 class protobuf_reader {
  public:
   enum class wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -27,10 +26,10 @@ class protobuf_reader {
   std::uint32_t number() const noexcept { return number_; }
   wire type() const noexcept { return type_; }
 
-  // The value of the field, which must be of this type.
+  // Reads the value of the field, which must be of this type.
   std::span<const std::byte> bytes();
 
-  // A value of the type, whatever the tag: in packed lists there is none.
+  // Read a value regardless of the tag: values of packed lists have none.
   std::uint64_t varint();
   std::span<const std::byte> fixed(std::size_t bytes);
 

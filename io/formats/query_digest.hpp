@@ -1,4 +1,4 @@
-// What tells objects apart that only the queries of their URLs do.
+// Distinguishes objects whose URLs differ only in their queries.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace lade::detail {
 
-// 16 hexadecimal digits, the same for the same query without its signature; they do not show it.
-// Empty for a URL without one, and for a path.
+// A digest of the query in 16 hexadecimal digits, independent of its signature. The digest does not
+// reveal the query. Empty for a path, and for a URL without a query.
 std::string query_digest(std::string_view name);
 
 }  // namespace lade::detail

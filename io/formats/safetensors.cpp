@@ -52,7 +52,7 @@ static bool is_aligned_safetensor(const buffer& elements, element_type type) noe
   return reinterpret_cast<std::uintptr_t>(elements.data()) % element_bytes(type) == 0;
 }
 
-// The tensor of these elements, which are copied into `copy` if they are not aligned.
+// Makes a tensor of elements. Copies them to `copy` if they are not aligned.
 static tensor make_safetensor(const tensor_spec& spec, buffer elements, buffer copy,
                               const std::string& name) {
   if (spec.type == element_type::boolean) require_booleans(elements.bytes(), name);

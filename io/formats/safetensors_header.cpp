@@ -37,7 +37,7 @@ std::size_t safetensors_header_bytes(std::span<const std::byte> begin, std::uint
   return static_cast<std::size_t>(bytes);
 }
 
-// A tensor as the header has it.
+// A tensor as described by the header.
 struct safetensors_member {
   std::string type;
   std::vector<std::int64_t> shape;
@@ -67,7 +67,7 @@ static std::optional<element_type> type_of_safetensors(std::string_view text) no
   return static_cast<element_type>(found - names.begin());
 }
 
-// The bytes of the elements; nothing if that is no number of bytes.
+// The size of the elements; empty on overflow.
 static std::optional<std::uint64_t> bytes_of_spec(const tensor_spec& spec) noexcept {
   std::uint64_t bytes = element_bytes(spec.type);
   for (auto extent : spec.shape)
@@ -76,7 +76,7 @@ static std::optional<std::uint64_t> bytes_of_spec(const tensor_spec& spec) noexc
   return bytes;
 }
 
-// The tensor of a member of a file whose data begin at `data_offset`.
+// The entry of a member in a file whose data start at `data_offset`.
 static safetensors_entry safetensors_entry_of(const std::string& tensor,
                                               const safetensors_member& member,
                                               std::uint64_t data_offset, std::string_view name) {
@@ -100,8 +100,8 @@ static safetensors_entry safetensors_entry_of(const std::string& tensor,
   return safetensors_entry(tensor, spec, data_offset + member.range[0]);
 }
 
-// Sorts tensors by their offsets. Throws unless each begins where the one before it ends, and the
-// last ends with the file.
+// Sorts tensors by their offsets. Throws unless they are contiguous and extend to the end of the
+// file.
 static void require_safetensors_cover(std::vector<safetensors_entry>& tensors,
                                       std::uint64_t data_offset, std::uint64_t size,
                                       std::string_view name) {

@@ -1,4 +1,4 @@
-// The header of a safetensors file.
+// Parses the header of a safetensors file (https://huggingface.co/docs/safetensors).
 
 #pragma once
 

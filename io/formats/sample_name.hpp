@@ -1,5 +1,5 @@
-// How the name of a member of an archive is divided into the key of a sample and a field, and how
-// fields become a sample.
+// Divides the names of archive members into keys and fields of samples, and makes samples of
+// fields.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lade::detail {
 
-// A sample with more fields is refused: each new one is compared with all others.
+// Samples with more fields are refused: each new field is compared with all others.
 inline constexpr std::size_t most_sample_fields = 4096;
 
 class sample_name {
@@ -31,20 +31,20 @@ class sample_name {
   std::string field_;
 };
 
-// Nothing for a member that belongs to no sample.
+// Returns nothing for a member that belongs to no sample.
 std::optional<sample_name> divide_member_name(std::string_view name);
 
-// Which fields a sample gets, and what becomes of them.
+// The fields of a sample, and their roles.
 struct sample_fields {
   std::vector<std::string> names;  // all if empty
   std::vector<std::string> data;
   std::string label;
 
-  // Whether the field is looked at.
+  // Whether the field is used.
   bool contains(const std::string& field) const;
 
-  // Throws error(invalid_data) for a label that is no integer, and where the field of the label,
-  // all fields of the data, or all that are wanted are missing.
+  // Throws error(invalid_data) for a label that is not an integer, and if the label's field, all
+  // data fields, or all selected fields are missing.
   sample make(std::string key, std::vector<field> fields) const;
 };
 

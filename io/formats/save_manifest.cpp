@@ -34,7 +34,7 @@ static std::string manifest_text(const sample& saved, std::string_view text) {
   return detail::json_of(text);
 }
 
-// With all digits that are needed to read the same number again, as one that is no integer.
+// Formats a number so that it is read back as the same number, and not as an integer.
 static std::string manifest_number(const sample& saved, double number) {
   if (!std::isfinite(number)) refuse_to_save(saved, "it has a number that is not finite");
   std::array<char, 40> digits;

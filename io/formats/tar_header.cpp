@@ -171,10 +171,10 @@ tar_parser::found tar_parser::read_header(std::string_view block) {
   data_bytes_ = has_data ? static_cast<std::uint64_t>(*size) : 0;
   switch (type_) {
     case 'x':  // pax
-    case 'X':  // of Solaris
-    case 'g':  // of all further entries
+    case 'X':  // pax of Solaris
+    case 'g':  // pax, for all further entries
     case 'L':  // GNU, a long name
-    case 'K':  // of a link's target
+    case 'K':  // GNU, a long target of a link
       if (data_bytes_ > max_extension_bytes)
         throw tar_fault(
             errc::limit_exceeded,

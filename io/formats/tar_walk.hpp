@@ -1,10 +1,12 @@
-// The state machine of a tar reader.
+// The state machine of a tar reader, without I/O. Each call returns the next step.
 //
 //   at_header --fault of unknown extent--> lost --valid header--> at_header
-//   at_header --zero block--> one_zero --zero block--> ended --anything else--> fault
+//   at_header --zero block--> one_zero --zero block--> ended
+//   one_zero, ended --any other block is a fault--> lost
 //
-// After a fault of unknown extent, the reader is lost: it skips blocks until one is a valid header.
-// A fault is thrown or reported, by the policy on_damage. Each call returns the next step.
+// A reader that is lost skips blocks until one is a valid header. With ignore_zeros, zero blocks do
+// not end the archive, and one_zero accepts a header. A fault is thrown or reported, by the policy
+// on_damage.
 
 #pragma once
 

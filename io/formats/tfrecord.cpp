@@ -45,7 +45,7 @@ std::uint64_t parse_tfrecord_header(std::span<const std::byte> header, std::stri
 
 tfrecord_reader::tfrecord_reader(stream_reader from, tfrecord_options options)
     : from_(std::move(from)), options_(options) {
-  // So that the bytes of a record with its checksum can be counted.
+  // Prevents overflow of a record's size with its checksum.
   options_.max_record_bytes = std::min(options.max_record_bytes, ~std::uint64_t{0} / 2);
 }
 
@@ -55,7 +55,7 @@ void tfrecord_reader::begin(const buffer& header) {
   has_started_ = true;
 }
 
-// The data of the record that was begun, or nothing if it is damaged and skipped.
+// Ends the current record. Returns its data, or nothing if it is damaged and skipped.
 std::optional<buffer> tfrecord_reader::finish(const buffer& data_and_checksum) {
   has_started_ = false;
   ++read_;
@@ -97,8 +97,8 @@ task<std::optional<buffer>> tfrecord_reader::next() {
   }
 }
 
-// Whether a file that begins so is not compressed: the head of its first record is whole. The
-// length of a record may begin as gzip does.
+// Whether a file with this beginning is uncompressed: the header of its first record is valid. The
+// length of a record may look like the magic of gzip.
 static bool begins_with_tfrecord(const buffer& chunk) noexcept {
   if (chunk.size() < tfrecord_header_bytes) return false;
   auto head = chunk.bytes().first(tfrecord_header_bytes);

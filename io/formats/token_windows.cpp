@@ -51,7 +51,7 @@ token_windows::token_windows(token_file file, const token_window_options& option
   }
 }
 
-// A window that is padded begins before the end, and the one before it does not reach the end.
+// A padded window starts before the end of the tokens, and the previous window does not reach it.
 std::uint64_t token_windows::windows_in(std::uint64_t tokens) const noexcept {
   auto length = options_.length;
   auto stride = options_.stride;
@@ -78,13 +78,13 @@ token_windows::place token_windows::place_of(std::uint64_t i) const {
   return {first, std::min(options_.length, end - first)};
 }
 
-// The tokens in the memory of a whole window, and padding behind them.
+// Copies tokens to the memory of a whole window, and pads it.
 static tensor padded_tokens(const tensor& tokens, buffer memory,
                             const token_window_options& options) {
   auto item = element_bytes(tokens.type());
   auto count = static_cast<std::size_t>(tokens.shape()[0]);
   std::memcpy(memory.data(), tokens.bytes(), count * item);
-  // The low bytes of the number are those of the narrower type.
+  // The low bytes of the number are the narrower number: the machine is little-endian.
   for (auto i = count; i < options.length; ++i)
     std::memcpy(memory.data() + i * item, &options.padding, item);
   return {{tokens.type(), {static_cast<std::int64_t>(options.length)}}, std::move(memory)};
@@ -111,7 +111,7 @@ task<tensor> token_windows::read_place(token_file file, place where, token_windo
 
 std::vector<std::int64_t> token_windows::document_begins(std::uint64_t i) const {
   auto range = place_of(i);
-  // The first document that begins behind the window's first token.
+  // Search for the first document that starts after the window's first token.
   std::uint64_t low = 0;
   for (auto high = file_.documents(); low < high;) {
     auto middle = low + (high - low) / 2;

@@ -23,7 +23,8 @@
 
 namespace lade::io {
 
-// A copy in another folder, or behind a URL, is the same file.
+// The identity of a token file for checkpoints. A copy in another directory, or behind a URL, is
+// the same file.
 static std::string token_file_identity(std::string_view name) {
   auto shown = without_secrets(name);
   bool is_url = !scheme_of(name).empty();
@@ -54,10 +55,10 @@ struct token_file::content {
   }
 
   std::string name;
-  std::string identity;                       // of the tokens, for states
-  std::uint64_t bytes;                        // of the file of tokens
-  buffer mapped;                              // all of it, unless it is read by ranges
-  std::shared_ptr<const byte_reader> ranged;  // null if it is mapped
+  std::string identity;                       // of the tokens, for checkpoints
+  std::uint64_t bytes;                        // size of the token file
+  buffer mapped;                              // the whole file, unless it is read by ranges
+  std::shared_ptr<const byte_reader> ranged;  // null if mapped
   element_type type;
   buffer index_bytes;
   std::optional<megatron_index> index;  // a view of index_bytes
@@ -92,7 +93,7 @@ static void require_whole_tokens(const std::string& name, std::uint64_t bytes, e
                 fmt::format("its {} bytes are no whole number of {}", bytes, lade::name(type)));
 }
 
-// The path of a name that can be mapped.
+// The path of a name. Throws if it cannot be mapped.
 static std::string path_to_map(std::string name) {
   if (find_store(name))
     throw error(errc::unsupported, "map " + without_secrets(name),
@@ -121,7 +122,7 @@ const std::string& token_file::name() const noexcept { return content_->name; }
 
 const std::string& token_file::identity() const noexcept { return content_->identity; }
 
-// The same file, which has been opened by that path or URL.
+// The same file with the identity of that path or URL.
 token_file token_file::known_as(std::string_view name) const {
   auto known = std::make_shared<content>(*content_);
   known->identity = token_file_identity(name);
@@ -178,7 +179,7 @@ task<tensor> token_file::read_range(std::shared_ptr<const content> from, std::ui
   if (!from->ranged) co_return tokens_in(from->mapped.slice(offset, size), from->type);
   buffer bytes;
   if (size > 0) bytes = co_await from->ranged->read_at(offset, size);
-  // A view of memory that others have filled may lie anywhere.
+  // Memory of other code may be unaligned.
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % item != 0) {
     auto copy = co_await allocate(size);
     std::memcpy(copy.data(), bytes.data(), size);

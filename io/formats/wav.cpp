@@ -51,13 +51,13 @@ static element_type wav_element_of(wav_encoding encoding) noexcept {
   return types[static_cast<std::size_t>(encoding)];
 }
 
-// The tensor that so many frames become.
+// The spec of the tensor for this many frames.
 static tensor_spec wav_spec_of(const wav_info& info, std::uint64_t frames, bool to_f32) {
   return {to_f32 ? element_type::f32 : wav_element_of(info.encoding),
           {static_cast<std::int64_t>(frames), info.channels}};
 }
 
-// Whether samples at this address can be used where they are.
+// Whether samples at this address need no copy.
 static bool is_usable_wav(const wav_info& info, const std::byte* samples, bool to_f32) noexcept {
   if (info.encoding == wav_encoding::i24) return false;
   if (to_f32 && info.encoding != wav_encoding::f32) return false;

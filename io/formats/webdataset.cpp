@@ -15,7 +15,7 @@
 
 namespace lade::detail {
 
-// Options that own what they are made of.
+// Options with owned copies of their strings.
 struct read_tar_settings {
   explicit read_tar_settings(const io::read_tar_options& options)
       : fields{divide_list(options.fields), divide_list(options.data), std::string(options.label)},
@@ -32,7 +32,7 @@ struct read_tar_settings {
   io::decompress_options decompress;
 };
 
-// The fields of one sample, as they come.
+// Collects the fields of one sample.
 class sample_group {
  public:
   explicit sample_group(const std::string& shard) : shard_(shard) {}
@@ -47,8 +47,8 @@ class sample_group {
     fields_.clear();
   }
 
-  // Throws error(invalid_data) for a field that comes twice, and error(limit_exceeded) for too
-  // many.
+  // Throws error(invalid_data) for a duplicate field, and error(limit_exceeded) for too many
+  // fields.
   void add(const std::string& name, const io::tar_member& member, const sample_fields& selection) {
     if (std::ranges::find(names_, name) != names_.end())
       refuse(errc::invalid_data, member, "its sample has a field " + name + " already");
@@ -74,7 +74,7 @@ class sample_group {
   std::string shard_;
   std::string key_;
   bool started_ = false;
-  std::vector<std::string> names_;  // of all fields, also those that are not kept
+  std::vector<std::string> names_;  // of all fields, including those that are not kept
   std::vector<field> fields_;
 };
 

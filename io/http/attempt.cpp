@@ -90,7 +90,7 @@ static task<> allocate_destination(transfer& paused, received& into, std::uint64
   paused.memory = into.content.bytes().subspan(into.filled);
 }
 
-// Why a paused transfer gets no more memory; empty if it does.
+// The reason to end a paused transfer that exceeds its limits; empty if it may continue.
 static std::string excess_of(const transfer& paused, const received& into, std::uint64_t most) {
   if (!into.destination.empty()) return "the server sent more than the requested part";
   auto needed =

@@ -1,4 +1,4 @@
-// One attempt at a request. It follows redirects, and ends with a response or with a failure, which
+// One attempt at a request: it follows redirects, and ends with a response or with a failure that
 // says whether to retry.
 
 #pragma once
@@ -45,7 +45,7 @@ struct client::state {
   byte_permits bytes{settings.options.bytes_in_flight};
   std::map<std::string, token_function, std::less<>> tokens;  // by host; before the first request
 
-  // Permits of a host that has requests in flight or waiting.
+  // The permits of a host that has requests in flight or waiting.
   struct host_permits {
     explicit host_permits(std::size_t count) : permits(count) {}
     semaphore permits;
@@ -80,7 +80,7 @@ class live_transfer {
   std::shared_ptr<client::state> client_;
   easy_handle easy_;
   std::unique_ptr<transfer> transfer_;
-  reactor_thread* reactor_ = nullptr;  // once it has begun
+  reactor_thread* reactor_ = nullptr;  // once it has started
   runtime_use use_;
 };
 
@@ -170,8 +170,8 @@ task<T> within_deadline(client::state& client, std::chrono::steady_clock::time_p
   return count_if_late(client, with_timeout(left, std::move(work), describe_request(method, url)));
 }
 
-// Throw error(invalid_argument), "<doing> <url>: ...", if the request is not a GET, or not one of
-// the whole object.
+// Throw error(invalid_argument), "<doing> <url>: ...", unless the request is a GET, or a GET of the
+// whole object.
 void require_get(std::string_view doing, const request& request);
 void require_whole_get(std::string_view doing, const request& request);
 
@@ -186,9 +186,7 @@ task<attempt_result> attempt(std::shared_ptr<client::state> client, const reques
 
 // Makes attempts until one succeeds. Returns an answer, or a divided_object if the body is longer
 // than `most` and can be read in parts.
-// `into`: where the body goes, if the caller has the memory.
-// Throws the errors of client::send, except that of the deadline, which the caller must enforce.
-// `request` must outlive the task.
+// `into`: memory for the body, if the caller has it.
 task<attempt_result> send_named(std::shared_ptr<client::state> client, const request& request,
                                 std::span<std::byte> into = {},
                                 std::optional<std::uint64_t> most = {});

@@ -31,7 +31,7 @@ struct streamed_body {
   std::optional<object_checksum> checksum = {};            // of the whole object, if to be verified
 };
 
-// The consumer may take as long as it likes.
+// The consumer may take any time. So the stream has its own connection, without a time limit.
 static void set_streaming(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 0L);

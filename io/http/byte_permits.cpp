@@ -2,8 +2,8 @@
 
 namespace lade::io::http {
 
-// Where the first who waits is stopped, the next is let in by the next release: some body is in
-// flight as long as anybody waits.
+// If the first waiter is cancelled, the next one waits for the next release. That release happens:
+// a body is in flight while anyone waits.
 void byte_permits::release(std::uint64_t bytes) {
   wait_list woken;
   {

@@ -34,7 +34,7 @@ std::string base64(std::string_view bytes) {
   EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
                   reinterpret_cast<const unsigned char*>(bytes.data()),
                   static_cast<int>(bytes.size()));
-  text.pop_back();  // the zero that OpenSSL writes
+  text.pop_back();  // OpenSSL's terminating zero
   return text;
 }
 
@@ -45,7 +45,7 @@ static std::string big_endian(std::uint64_t value, std::size_t bytes) {
 }
 
 // The value of "name=value" in all headers of that name, each a list; empty if there is none. A
-// value between colons is a byte sequence of RFC 8941.
+// value between colons is a byte sequence (RFC 8941).
 static std::string_view list_member(const response_head& head, std::string_view header,
                                     std::string_view name) noexcept {
   for (auto& [each, value] : head.headers) {
@@ -65,8 +65,8 @@ static std::string_view list_member(const response_head& head, std::string_view 
   return {};
 }
 
-// The first text that is as long as a checksum of so many bytes in base64. That of a composite
-// checksum, "...-3", is not.
+// The first text with the length of a checksum of `bytes` bytes in base64. Composite checksums,
+// "...-3", are longer.
 static std::string_view first_of_size(std::initializer_list<std::string_view> texts,
                                       std::size_t bytes) noexcept {
   for (auto text : texts)
@@ -74,7 +74,7 @@ static std::string_view first_of_size(std::initializer_list<std::string_view> te
   return {};
 }
 
-// The headers of Google describe the object as it is stored.
+// Whether the server has decompressed the object: Google's headers describe it as stored.
 static bool is_transcoded(const response_head& head) noexcept {
   auto stored = head.value("x-goog-stored-content-encoding");
   if (stored == "identity") stored = {};

@@ -1,4 +1,4 @@
-// Checksums of whole objects that servers send with them, and their comparison.
+// Verifies checksums of whole objects that servers send with them.
 
 #pragma once
 
@@ -19,18 +19,18 @@
 
 namespace lade::io::http {
 
-// RFC 4648, section 4.
+// Encodes base64 (RFC 4648, section 4).
 std::string base64(std::string_view bytes);
 
-// MD5 or SHA-256 of bytes that come in pieces.
+// MD5 or SHA-256 of bytes that arrive in pieces.
 class message_digest {
  public:
-  // Throws std::bad_alloc. A digest that the OpenSSL of this machine refuses is not valid().
+  // Throws std::bad_alloc. A digest that this machine's OpenSSL refuses is not valid().
   explicit message_digest(const EVP_MD* kind);
 
   bool valid() const noexcept { return context_ != nullptr; }
   void update(std::span<const std::byte> bytes);
-  std::string value();  // its bytes; once
+  std::string value();  // the digest's bytes; call once
 
  private:
   struct free_context {
@@ -39,23 +39,23 @@ class message_digest {
   std::unique_ptr<EVP_MD_CTX, free_context> context_;
 };
 
-// The checksum that a response states for a whole object, and the one of the bytes that have come.
+// The checksum that a response states for a whole object, and the checksum of the bytes received.
 class object_checksum {
  public:
-  // The first of these that the headers of a response with the status 200 state, in base64:
+  // Returns the first of these checksums in the headers of a response with status 200, in base64:
   //
   //   CRC32C     x-amz-checksum-crc32c, x-goog-hash
   //   CRC64NVME  x-amz-checksum-crc64nvme
   //   SHA-256    x-amz-checksum-sha256, Repr-Digest (RFC 9530), Digest (RFC 3230)
   //   MD5        x-goog-hash, Content-MD5 (RFC 1864), Digest
   //
-  // Nothing if there is none. Those of other bytes are passed over: composite ones, and x-goog-hash
-  // of an object that the server has decompressed. So are texts that are no such checksum.
+  // Returns nothing if there is none. Skips checksums of other bytes: composite ones, and
+  // x-goog-hash of an object that the server has decompressed. Skips invalid texts, too.
   static std::optional<object_checksum> stated_by(const response_head& head);
 
   void update(std::span<const std::byte> bytes);
 
-  // What is wrong, naming the algorithm; empty if the bytes have the stated checksum. Once.
+  // Returns a text naming the algorithm if the checksums differ, else an empty one. Call once.
   std::string mismatch();
 
  private:
@@ -69,8 +69,8 @@ class object_checksum {
   algorithm computed_;
 };
 
-// Adds bytes to a checksum: many by the CPU pool, so that no reactor's thread is held up. Both must
-// outlive the task.
+// Adds bytes to a checksum, large numbers on the CPU pool, so that no reactor thread is delayed.
+// Both arguments must outlive the task.
 task<> update_checksum(object_checksum& into, std::span<const std::byte> bytes);
 
 }  // namespace lade::io::http

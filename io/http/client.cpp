@@ -193,12 +193,12 @@ task<response> client::put(std::string url, buffer content) const {
   return send(std::move(request));
 }
 
-// A strong entity tag as stores write it; empty for others.
+// The characters between the quotes of a strong entity tag; empty for others.
 static std::string_view without_quotes(std::string_view etag) noexcept {
   return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
 }
 
-// The version of an object: its entity tag, weak or strong, or else its Last-Modified.
+// The version of an object: its entity tag, weak or strong, else its Last-Modified.
 static std::string version_of(const response& found) {
   auto tag = found.etag();
   return std::string(tag.empty() ? found.header("last-modified") : tag);
@@ -207,7 +207,7 @@ static std::string version_of(const response& found) {
 // Reads ranges of one version of an object.
 class object_reader final : public byte_reader {
  public:
-  // `request`: a GET of the whole object, with if_match set to its present tag if that is strong.
+  // `request`: a GET of the whole object, with if_match set to its current tag if that is strong.
   object_reader(std::shared_ptr<client::state> client, request request, std::uint64_t bytes,
                 std::string version = {})
       : client_(std::move(client)),
@@ -249,7 +249,7 @@ class object_reader final : public byte_reader {
   }
 
   std::string name_;
-  std::string version_;  // empty if it is not known
+  std::string version_;  // empty if unknown
   std::uint64_t bytes_;
 };
 

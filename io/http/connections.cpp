@@ -34,7 +34,7 @@ static int local_port(int fd) noexcept {
   return 0;
 }
 
-// The kernel counts in ticks of up to 10 ms.
+// Whether nothing was received for `silence`. The kernel counts in ticks of up to 10 ms.
 static bool is_silent(int fd, std::chrono::milliseconds silence) noexcept {
   constexpr std::chrono::milliseconds ticks(20);
   tcp_info found{};
@@ -43,8 +43,8 @@ static bool is_silent(int fd, std::chrono::milliseconds silence) noexcept {
          std::chrono::milliseconds(found.tcpi_last_data_recv) + ticks >= silence;
 }
 
-// The handle of a running transfer tells the port of its connection, not the socket. Another
-// connection may have the same port, to another host; if it is silent too, little is lost with it.
+// The handle of a running transfer has the local port of its connection, not the socket. Another
+// host's connection may have the same port; if it is silent too, little is lost with it.
 void connection_list::end_if_silent(CURL* transfer,
                                     std::chrono::milliseconds silence) const noexcept {
   long port = 0;

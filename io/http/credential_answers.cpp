@@ -12,7 +12,7 @@
 
 namespace lade::io::http {
 
-// Takes numbers and separators off a text.
+// Removes numbers and separators from the front of a text.
 class time_parser {
  public:
   explicit time_parser(std::string_view text) noexcept : rest_(text) {}
@@ -111,7 +111,7 @@ class credential_answer {
   std::string_view doing_;
 };
 
-// What a member of the JSON object is kept as; null if it does not count.
+// The text that holds a member of the JSON object; null for ignored members.
 static std::string* member_of(credential_answer& answer, std::string_view name) noexcept {
   if (name == "AccessKeyId") return &answer.access_key;
   if (name == "SecretAccessKey") return &answer.secret_key;

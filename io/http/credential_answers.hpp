@@ -1,4 +1,4 @@
-// What metadata services and the Security Token Service answer with: credentials.
+// Parses the credentials that metadata services and the Security Token Service return.
 
 #pragma once
 
@@ -9,17 +9,17 @@
 
 namespace lade::io::http {
 
-// The time in an answer, "2026-01-31T23:59:59Z", with a fraction of seconds or an offset if need be
-// (RFC 3339, section 5.6); nothing for other texts. Times that the clock cannot hold are
-// time::max().
+// Parses a time such as "2026-01-31T23:59:59Z", optionally with fractions of seconds or an offset
+// (RFC 3339, section 5.6). Returns nothing for other texts, and time::max() for times beyond the
+// clock's range.
 std::optional<s3_credentials::time> parse_expiration(std::string_view text) noexcept;
 
-// The JSON object of container and instance metadata: AccessKeyId, SecretAccessKey, Token and
-// Expiration, of which the last two may be missing. `doing`: what errors say was done, which show
-// neither key nor token. Both throw error(invalid_data).
+// Parses the JSON object of container and instance metadata: AccessKeyId, SecretAccessKey, and
+// optionally Token and Expiration. `doing`: the operation, for errors, which show neither key nor
+// token. Both functions throw error(invalid_data).
 s3_credentials parse_credentials_json(std::string_view text, std::string_view doing);
 
-// The XML of AssumeRoleWithWebIdentity.
+// Parses the XML of AssumeRoleWithWebIdentity.
 s3_credentials parse_credentials_xml(std::string_view text, std::string_view doing);
 
 }  // namespace lade::io::http

@@ -50,7 +50,7 @@ void credential_cache::end(refresh& own, std::optional<s3_credentials> got,
   own.ended.set();
 }
 
-// A stop is of the request that runs it, and none of the others.
+// A stop cancels only the request that runs the refresh, not the waiting ones.
 task<> credential_cache::run(std::shared_ptr<refresh> own) {
   std::optional<s3_credentials> got;
   std::exception_ptr failure;
@@ -92,7 +92,7 @@ bool credential_cache::expire_if_old(s3_credentials::time start) {
   return true;
 }
 
-// How long until credentials should be replaced.
+// The time until credentials should be replaced.
 std::chrono::nanoseconds credential_cache::time_until_refresh(
     const s3_credentials& keys) const noexcept {
   if (keys.expires() == s3_credentials::time::max()) return std::chrono::nanoseconds::max();
@@ -109,7 +109,7 @@ task<> credential_cache::keep_fresh() {
     } catch (const error& failure) {
       if (failure.code() == errc::stopped) throw;
     } catch (...) {
-      // Tried again; requests that need credentials meanwhile report it.
+      // Tries again after the pause. Requests that need credentials meanwhile report the failure.
     }
     co_await sleep(pause);
   }

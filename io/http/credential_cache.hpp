@@ -14,34 +14,35 @@
 
 namespace lade::io::http {
 
-// When credentials are replaced. Tests set shorter times.
+// The times of replacing credentials. Tests set shorter ones.
 struct credential_times {
   std::chrono::nanoseconds margin = std::chrono::minutes(5);  // before the expiry
-  std::chrono::nanoseconds pause = std::chrono::seconds(10);  // between two calls, at least
+  std::chrono::nanoseconds pause = std::chrono::seconds(10);  // minimum between two calls
 };
 
-// Shared by all requests of a store. Any thread. Three states, by the time:
+// Shared by all requests of a store. Thread-safe. There are three states, by the time:
 //
 //   fresh    The expiry is later than the margin. Requests use the credentials.
-//   old      Still valid. One request refreshes them, at most once per pause; the others use the
-//            old ones, and so does that request if its refresh fails.
+//   old      Still valid. One request refreshes them, at most once per pause. Other requests use
+//            the old ones; so does the refreshing request if its refresh fails.
 //   expired  Or there are none. One request refreshes them; the others wait and share its result.
 //
-// If the request that refreshes is cancelled, one of the waiting requests starts over.
+// If the request that refreshes is cancelled, one of the waiting requests starts again.
 class credential_cache {
  public:
   explicit credential_cache(s3_credentials_function from, credential_times times = {})
       : from_(std::move(from)), times_(times) {}
 
-  // Valid credentials. Throws what the function throws. The cache must outlive the task.
+  // Returns valid credentials. Throws the exceptions of the function. The cache must outlive the
+  // task.
   task<s3_credentials> current();
 
-  // Call when a server says that the credentials of an attempt, which began at `start`, have
-  // expired. The next request refreshes them, unless there are newer ones already.
+  // Call if a server reports that the credentials of an attempt, which started at `start`, have
+  // expired. The next request refreshes them, unless there are newer ones.
   void expire(s3_credentials::time start);
 
   // The same for a server that refuses an attempt without a reason. Returns whether to retry: there
-  // are newer credentials already, or these are so old that the next request refreshes them.
+  // are newer credentials, or these are so old that the next request refreshes them.
   bool expire_if_old(s3_credentials::time start);
 
   // Background work: refreshes the credentials before they expire, until it is cancelled. So no
@@ -55,7 +56,7 @@ class credential_cache {
     std::exception_ptr failure;         // null also if it was stopped
   };
 
-  // The next step of a request: use the credentials, or await the refresh, which it may have to do.
+  // The next step of a request: use the credentials, or await a refresh, its own or another's.
   struct turn {
     std::optional<s3_credentials> use;
     std::shared_ptr<refresh> await;
@@ -71,10 +72,10 @@ class credential_cache {
   s3_credentials_function from_;
   credential_times times_;
   std::mutex mutex_;
-  std::optional<s3_credentials> kept_;  // guarded by mutex_, as the members below
+  std::optional<s3_credentials> kept_;  // guarded by mutex_, like the members below
   s3_credentials::time kept_since_;
-  s3_credentials::time next_try_;     // while old ones are valid
-  std::shared_ptr<refresh> running_;  // null: none
+  s3_credentials::time next_try_;     // of the next refresh while old ones are valid
+  std::shared_ptr<refresh> running_;  // null if there is none
 };
 
 }  // namespace lade::io::http

@@ -36,7 +36,7 @@ task<credential_search> search_environment() {
   co_return credential_search(*std::move(keys));
 }
 
-// A token in a file, without the end of its line.
+// Reads a token from a file, without its line break.
 static task<std::string> read_token(std::string path) {
   auto text = co_await read_settings(path);
   if (!text) throw error(errc::invalid_argument, "read " + path, "there is no such file");
@@ -80,7 +80,7 @@ task<credential_search> search_web_identity() {
   co_return credential_search(parse_credentials_xml(answer.body().text(), doing));
 }
 
-// Why a profile cannot be used that needs more than its keys; empty if it does not.
+// The reason why a profile cannot be used, if it needs more than its keys; else empty.
 static std::string need_of(const s3_profile& profile) {
   for (auto* property : {"role_arn", "source_profile", "credential_source", "credential_process",
                          "sso_session", "sso_start_url", "login_session"})
@@ -108,7 +108,8 @@ task<credential_search> search_profile(std::string name) {
   co_return credential_search(s3_credentials(id, secret, profile.value("aws_session_token")));
 }
 
-// Addresses on the machine are asked without a proxy, and answer at once or never.
+// A client for services on the machine: without a proxy, and with short timeouts, since they answer
+// at once or never.
 static client metadata_client() {
   client_options options;
   options.retry.attempts = 3;
@@ -120,7 +121,7 @@ static client metadata_client() {
   return client(options);
 }
 
-// Whom a token of the container may be sent to without encryption.
+// Whether a container's token may be sent to this host without encryption.
 static bool is_metadata_host(const std::string& host) noexcept {
   constexpr std::array<std::string_view, 5> known{"169.254.170.2", "169.254.170.23",
                                                   "[fd00:ec2::23]", "[::1]", "localhost"};
@@ -173,8 +174,8 @@ static task<std::string> get_metadata(client web, std::string url, std::string t
   co_return std::string(answer.body().text());
 }
 
-// The token that further requests must show. Its request is not repeated: where there is no such
-// service, nobody answers.
+// Gets the token for further requests, and then the credentials. The request for the token is not
+// retried: without such a service, nothing answers.
 static task<credential_search> get_credentials_of_instance(client web, std::string service) {
   request request("PUT", service + "/latest/api/token");
   request.headers.emplace_back("x-aws-ec2-metadata-token-ttl-seconds", "21600");

@@ -1,4 +1,4 @@
-// Looking for credentials in one place.
+// Searches one source for credentials.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lade::io::http {
 
-// Credentials, or why a source has none.
+// Credentials, or the reason why a source has none.
 class credential_search {
  public:
   explicit credential_search(s3_credentials keys) : found_(std::move(keys)) {}
@@ -25,7 +25,7 @@ class credential_search {
   std::string reason_;
 };
 
-// The sources of s3_credentials.hpp. They throw what is wrong with a source that is configured.
+// The sources of s3_credentials.hpp. They throw errors for a source that is configured and fails.
 task<credential_search> search_environment();
 task<credential_search> search_web_identity();
 task<credential_search> search_profile(std::string name);

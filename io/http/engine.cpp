@@ -186,9 +186,9 @@ void engine::ready(int fd, unsigned events) noexcept {
 
 void engine::expired() noexcept { due_now_ = true; }
 
-// Resumed coroutines may begin, advance and abort transfers, so this repeats. The rounds are
-// limited: for a server that sends endless data without content, such as chunk extensions, libcurl
-// would go on for ever, and the reactor must get its turns.
+// Repeats, since resumed coroutines may start, advance and abort transfers. The rounds are limited:
+// for a server that sends endless data without content, such as chunk extensions, libcurl would
+// never stop, and the reactor must get its turns.
 void engine::end_turn() noexcept {
   constexpr int most_rounds = 8;
   int rounds = 0;

@@ -5,7 +5,7 @@
 
 namespace lade::io::http {
 
-// RFC 9110, section 15, RFC 4918, RFC 6585 and RFC 7725.
+// The reason phrase of a status (RFC 9110, section 15; RFC 4918; RFC 6585; RFC 7725).
 static std::string_view reason_of(int status) noexcept {
   switch (status) {
     case 301: return "Moved Permanently";

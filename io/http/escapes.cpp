@@ -19,13 +19,13 @@ unescaped_text verbatim(std::string_view text) {
   return unescaped;
 }
 
-// An escape at the beginning of a text: what it stands for, and its length.
+// An escape at the start of a text: its character and its length.
 struct found_escape {
   char plain;
   std::size_t bytes;
 };
 
-// Its number in `base`, which must be ASCII and all of `digits`.
+// The character with a number in `base`. All of `digits` must be digits, and the number ASCII.
 static std::optional<char> ascii_of(std::string_view digits, int base) noexcept {
   unsigned value = 0;
   auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);

@@ -12,13 +12,13 @@ namespace lade::io::http {
 
 inline constexpr std::string_view redaction_mark = "...";
 
-// A decoded text, and where each of its bytes is in the encoded text.
+// A decoded text, and the position of each of its bytes in the encoded text.
 struct unescaped_text {
   std::string plain;
-  std::vector<std::size_t> offsets;  // in the encoded text, of each byte of `plain` and its end
+  std::vector<std::size_t> offsets;  // in the encoded text: of each byte of `plain`, and its end
 
-  // Replaces bytes of `text`, the encoded text, by "...": those that encode `bytes` bytes of
-  // `plain` from `at` on.
+  // Replaces the part of `text`, the encoded text, that encodes `bytes` bytes of `plain` from `at`
+  // on, by "...".
   void replace(std::string& text, std::size_t at, std::size_t bytes) const;
 };
 

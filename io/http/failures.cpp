@@ -43,7 +43,7 @@ static bool is_worth_repeating(int status) noexcept {
   return status == 408 || status == 425 || status == 429 || status >= 500;
 }
 
-// Seconds since 1970. A year may be 10,000 and more.
+// Parses a date. Returns seconds since 1970. Years of 10,000 and more are valid.
 static std::optional<std::int64_t> parse_date(std::string_view text) noexcept {
   std::array<char, 64> terminated{};
   if (text.empty() || text.size() >= terminated.size()) return std::nullopt;
@@ -80,8 +80,8 @@ static std::string_view xml_element(std::string_view body, const std::string& na
   return body.substr(0, body.find("</"));
 }
 
-// What the body of a refusal says: the code and message of an object store, else its first line. A
-// page for browsers explains nothing in one line.
+// The explanation in the body of a refusal: the code and message of an object store, else the first
+// line. Empty for an HTML page, whose first line explains nothing.
 static std::string explanation_of(std::string_view body) {
   auto message = xml_element(body, "Message");
   if (message.empty()) return body.starts_with('<') ? std::string() : first_line(body);

@@ -22,10 +22,10 @@ struct failed_attempt {
 // "get https://host/a".
 std::string describe_request(std::string_view method, std::string_view url);
 
-// Why a body is refused that is longer than max_bytes.
+// The reason for refusing a body longer than max_bytes.
 std::string longer_than(std::uint64_t most);
 
-// The failure of a transfer that is over and did not succeed.
+// The failure of a transfer that ended without success.
 failed_attempt failure_of(const transfer& ended);
 
 // Whether another attempt would have a new signature or new credentials.

@@ -22,7 +22,7 @@ static void initialise_curl() {
     throw error(std::error_code(result, curl_category()), "initialise libcurl");
 }
 
-// A line break would begin another header, and a zero byte ends what libcurl reads.
+// A line break would start another header, and libcurl reads only up to a zero byte.
 static void require_one_line(const char* doing, const char* option, std::string_view text) {
   constexpr std::string_view ends("\r\n\0", 3);
   if (text.find_first_of(ends) == text.npos) return;
@@ -49,7 +49,7 @@ client_settings::client_settings(const client_options& requested)
   for (auto* text :
        {&options.ca_file, &options.ca_directory, &options.certificate, &options.private_key,
         &options.proxy, &options.no_proxy, &options.netrc_file, &options.user_agent})
-    *text = {};  // the caller's memory may die; their copies are used
+    *text = {};  // the caller's memory may end; the copies are used
   constexpr auto stage = "make an HTTP client";
   const std::pair<const char*, const std::string*> files[] = {{"ca_file", &ca_file},
                                                               {"ca_directory", &ca_directory},
@@ -81,7 +81,7 @@ client_settings::client_settings(const client_options& requested)
   initialise_curl();
 }
 
-// libcurl ignores what is more than an int can hold: 24 days of milliseconds.
+// Clamps to int, since libcurl ignores larger numbers: 24 days of milliseconds.
 static long curl_number(std::int64_t count) noexcept {
   return static_cast<long>(std::min<std::int64_t>(count, std::numeric_limits<int>::max()));
 }
@@ -91,7 +91,7 @@ static void set_text(CURL* easy, CURLoption option, const std::string& text) {
     throw std::bad_alloc();
 }
 
-// What some requests change.
+// Sets the options that some requests change.
 void easy_handles::set_modes(CURL* easy) const noexcept {
   auto& options = settings_.options;
   auto netrc = settings_.has_netrc() ? CURL_NETRC_OPTIONAL : CURL_NETRC_IGNORED;
@@ -117,7 +117,7 @@ void easy_handles::set_options(CURL* easy) const {
   auto& options = settings_.options;
   set_modes(easy);
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // names of proxies are looked up by libcurl
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // libcurl looks up names of proxies itself
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);  // keys of objects may have components ".."
   curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);

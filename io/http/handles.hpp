@@ -15,9 +15,9 @@
 
 namespace lade::io::http {
 
-// Owned copies of the texts in client_options.
+// client_options with owned copies of its strings.
 struct client_settings {
-  // Throws error(invalid_argument) that names the option that cannot work.
+  // Throws error(invalid_argument) naming an invalid option.
   explicit client_settings(const client_options& options);
 
   client_options options;
@@ -39,7 +39,7 @@ class easy_handles {
  public:
   explicit easy_handles(const client_settings& settings) noexcept : settings_(settings) {}
 
-  // A handle without a URL, a method, headers and callbacks.
+  // Returns a handle with the client's options, but without a URL, a method, headers and callbacks.
   easy_handle take();
   void give_back(easy_handle handle) noexcept;
 

@@ -41,7 +41,7 @@ static void set_method(transfer& hop, const request& request) {
   }
 }
 
-// A line break in a header would be another header, and a zero byte the end of it.
+// A line break in a header would start another header, and a zero byte would end it.
 static void require_one_line(const std::string& name, const std::string& value) {
   constexpr std::string_view ends("\r\n\0", 3);
   if ((name + value).find_first_of(ends) == std::string::npos && !name.empty()) return;
@@ -138,7 +138,8 @@ static bool is_redirect(const response_head& head) noexcept {
          !head.value("location").empty();
 }
 
-// Text that is not a whole URL may have secrets anywhere.
+// The location for errors. A text that is not a complete URL may have secrets anywhere, so it is
+// not shown.
 static std::string shown_location(const std::string& location) {
   constexpr std::size_t most = 200;
   if (scheme_of(location).empty()) return "a place";

@@ -19,13 +19,13 @@ struct route {
 
   std::string url;
   origin at;
-  bool is_own = true;  // `at` is the request's own origin, which may get its credentials
+  bool is_own = true;  // `at` is the request's origin, which may receive its credentials
   unsigned redirects = 0;
   bool token_was_refused = false;
 };
 
-// The headers of a hop, with tokens and signatures. Must be called before permits are acquired: a
-// token function may itself send requests.
+// Makes the headers of a hop, with tokens and signatures. Call before permits are acquired: a token
+// function may itself send requests.
 task<header_list> make_headers(client::state& client, const request& request, const route& way,
                                std::string if_match);
 
@@ -33,29 +33,29 @@ task<header_list> make_headers(client::state& client, const request& request, co
 void set_up(transfer& hop, const request& request, const route& way, const byte_range& range,
             const header_list& headers);
 
-// Lets a request to a host known to speak HTTP/2 wait for a connection in progress and share it.
-// To any other host, it opens its own: waiting for the first response would gain nothing.
+// Makes a request to a host known to support HTTP/2 wait for a connection in progress and share it.
+// For other hosts, a request opens its own: waiting for the first response would gain nothing.
 void share_connection(client::state& client, transfer& hop, const origin& host);
 
 // Records whether the host has answered over HTTP/2.
 void record_version(client::state& client, const transfer& ended, const origin& host);
 
-// The addresses of a host, or why the lookup failed. Neither, if a proxy looks it up.
+// The addresses of a host, or the failure of the lookup. Neither, if a proxy looks it up.
 struct found_host {
   std::string addresses;
   std::optional<failed_attempt> failure;
 };
 
-// Looks up the host of a hop. Must be called before a permit is acquired: a silent name server must
-// not delay requests to other hosts.
+// Looks up the host of a hop. Call before a permit is acquired: a silent name server must not delay
+// requests to other hosts.
 task<found_host> look_up(const client::state& client, const route& way);
 
 // Makes a hop use these addresses.
 void set_addresses(const client::state& client, transfer& hop, const route& way,
                    const std::string& addresses);
 
-// Whether a transfer that is over leads to another hop; then updates `way`. Sets `refused` if the
-// redirect is not allowed.
+// Returns whether a finished transfer leads to another hop, and then updates `way`. Sets `refused`
+// if the redirect is not allowed.
 bool follows_redirect(const client::state& client, const request& request, const transfer& ended,
                       route& way, std::optional<failed_attempt>& refused);
 

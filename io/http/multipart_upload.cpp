@@ -40,14 +40,15 @@ static std::string completion_of(const multipart_upload& upload) {
   return xml + "</CompleteMultipartUpload>";
 }
 
-// Stores answer 200 before they know how it ends, and say a failure in the body.
+// Whether a completion may be retried after this error code. Stores answer 200 before they finish,
+// and report a failure in the body.
 static bool is_passing(std::string_view code) noexcept {
   return code == "InternalError" || code == "SlowDown" || code == "ServiceUnavailable" ||
          code == "OperationAborted";
 }
 
-// The entity tag of an object that a completion whose answer was lost has made; empty if it has
-// made none. It is the MD5 of the parts' MD5s, and their number.
+// After a completion whose response was lost: returns the entity tag of the object if it was
+// completed, else an empty text. The tag is the MD5 of the parts' MD5s, with their number.
 static task<std::string> tag_of_completed(multipart_upload& upload) {
   auto expected = multipart_tag(upload.tags);
   auto request = co_await make_s3_request(upload.store, "HEAD", upload.url);
@@ -56,8 +57,8 @@ static task<std::string> tag_of_completed(multipart_upload& upload) {
   co_return !expected.empty() && tag == expected ? tag : std::string();
 }
 
-// One request for the end of an upload. Returns the object's entity tag, or nothing if it should be
-// sent again.
+// One attempt to complete an upload. Returns the object's entity tag, or nothing if it should be
+// retried.
 static task<std::optional<std::string>> try_to_complete(multipart_upload& upload, buffer list) {
   auto request = co_await make_s3_request(upload.store, "POST", upload.url, upload.query(), list);
   request.max_bytes = most_answer_bytes;
@@ -100,7 +101,7 @@ task<std::string> complete_upload(multipart_upload& upload) {
   }
 }
 
-// Whether a server that has ended an upload still has parts of it. Who may not ask is told no.
+// Whether the server still has parts of an aborted upload. False if it refuses to answer.
 static task<bool> has_parts(multipart_upload& upload) {
   auto request = co_await make_s3_request(upload.store, "GET", upload.url, upload.query());
   request.max_bytes = most_answer_bytes;
@@ -114,8 +115,9 @@ static task<bool> has_parts(multipart_upload& upload) {
   }
 }
 
-// A part whose answer was lost may be stored behind the end of its upload, which then is to be
-// ended once more (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
+// Aborts until no parts are left: the server may store a part whose response was lost after it has
+// aborted the upload
+// (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html).
 static task<> remove_parts(multipart_upload& upload) {
   for (auto pause = std::chrono::milliseconds(50);; pause *= 2) {
     auto request = co_await make_s3_request(upload.store, "DELETE", upload.url, upload.query());

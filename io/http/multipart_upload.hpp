@@ -21,7 +21,7 @@
 
 namespace lade::io::http {
 
-// An upload in progress, which the server knows by its id.
+// An upload in progress, which the server identifies by `id`.
 struct multipart_upload {
   multipart_upload(std::shared_ptr<const s3_store::state> in, std::string named)
       : store(std::move(in)), url(std::move(named)), doing("upload " + without_secrets(url)) {}
@@ -36,7 +36,7 @@ struct multipart_upload {
   std::string id;
   std::uint64_t bytes = 0;
 
-  // Records a failure of a part or of the content. The first one is that of the upload.
+  // Records a failure of a part or of the content. The first one fails the upload.
   void fail(std::exception_ptr first_failure) {
     std::lock_guard lock(mutex);
     if (!failure) failure = std::move(first_failure);
@@ -53,11 +53,11 @@ struct multipart_upload {
   event failing;                  // set with the first failure
 };
 
-// Completes the upload: joins the parts to an object. Returns its entity tag.
+// Completes the upload: joins its parts to an object. Returns the object's entity tag.
 task<std::string> complete_upload(multipart_upload& upload);
 
-// Aborts the upload: removes its parts, even if the caller is cancelled. Returns the reason if that
-// fails, else an empty text.
+// Aborts the upload and removes its parts, even if the caller is cancelled. Returns the reason if
+// that fails, else an empty text.
 task<std::string> abort_upload(multipart_upload& upload);
 
 }  // namespace lade::io::http

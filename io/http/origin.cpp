@@ -40,7 +40,8 @@ static std::string lower_case(std::string text) {
 static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// Four numbers up to 255, as everybody reads them: without zeros in front, and in decimal.
+// Whether the host is four decimal numbers up to 255 without leading zeros, the form that all
+// parsers read alike.
 static bool is_plain_ipv4(std::string_view host) noexcept {
   int numbers = 0;
   while (true) {
@@ -64,8 +65,8 @@ static bool is_plain_port(std::string_view port) noexcept {
   return is_number && (port.size() < 5 || (port.size() == 5 && port <= "65535"));
 }
 
-// Most URLs are so plain that there is only one way to read them, which takes a tenth of the time
-// of libcurl's. Returns whether this one is.
+// Parses a URL that all parsers read alike, as most are, in a tenth of libcurl's time. Returns
+// false for others.
 static bool parse_plain(std::string_view url, origin& into) {
   bool is_secure = url.starts_with("https://");
   if (!is_secure && !url.starts_with("http://")) return false;
@@ -82,7 +83,7 @@ static bool parse_plain(std::string_view url, origin& into) {
   return true;
 }
 
-// To libcurl, a zero byte ends a text.
+// libcurl's strings end at a zero byte.
 static bool has_zero_byte(std::string_view text) noexcept {
   return text.find('\0') != std::string_view::npos;
 }

@@ -11,7 +11,7 @@
 
 namespace lade::io::http {
 
-// A strong tag without its quotes; nothing of another.
+// A strong tag without its quotes; empty for others.
 static std::string stored_tag(std::string_view etag) {
   return is_strong(etag) ? std::string(etag.substr(1, etag.size() - 2)) : std::string();
 }
@@ -64,8 +64,8 @@ static task<std::optional<object_part>> get_beginning(std::shared_ptr<client::st
   co_return beginning;
 }
 
-// Whether a request is for a few bytes, as one that only needs the entity tag. It must not receive
-// a response of any length.
+// Whether a request is for a few bytes, for instance because it only needs the entity tag. It must
+// not receive a response of any length.
 static bool is_glance(const request& request) noexcept { return request.range.bytes <= 4096; }
 
 static task<object_part> get_first_part(std::shared_ptr<client::state> from,

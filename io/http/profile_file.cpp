@@ -11,7 +11,7 @@
 
 namespace lade::io::http {
 
-// Reads the lines of one file.
+// Parses the lines of one file.
 class profile_parser {
  public:
   explicit profile_parser(std::string_view name) noexcept : name_(name) {}
@@ -41,7 +41,7 @@ class profile_parser {
     return text;
   }
 
-  // A comment on the line of a value begins behind a space.
+  // A comment after a value starts after a space.
   static std::string_view without_comment(std::string_view value) noexcept {
     for (std::size_t i = 1; i < value.size(); ++i)
       if ((value[i] == '#' || value[i] == ';') && is_space(value[i - 1]))
@@ -61,7 +61,7 @@ class profile_parser {
     return {std::string(name), trimmed(text.substr(equals + 1))};
   }
 
-  // "[profile a]", or with quotes around the name, which may have spaces then.
+  // Enters the section "[profile a]". A quoted name may have spaces.
   void enter(std::string_view text) {
     auto end = text.find(']');
     if (end == text.npos) refuse("no end of a section's name");
@@ -76,8 +76,8 @@ class profile_parser {
     property_.clear();
   }
 
-  // A line of a nested block, which is indented more, or of a longer value, which no property here
-  // has.
+  // A line with more indentation: of a nested block, or of a multi-line value, which no property
+  // here has.
   void read_nested(std::string_view text) {
     if (text.find('=') == text.npos) return;
     auto [name, value] = split(text);
@@ -86,9 +86,9 @@ class profile_parser {
 
   std::string_view name_;
   std::uint64_t line_ = 0;
-  profile_section* section_ = nullptr;  // in `sections`; null before the first
-  std::string property_;                // the last one of the section; empty if there is none
-  std::size_t indentation_ = 0;         // of its line
+  profile_section* section_ = nullptr;  // in `sections`; null before the first one
+  std::string property_;                // the last property of the section; empty if there is none
+  std::size_t indentation_ = 0;         // of the line of property_
 };
 
 profile_sections parse_profile_file(std::string_view text, std::string_view name) {
@@ -117,7 +117,8 @@ static task<profile_sections> load_profile_file(std::string path) {
   co_return parse_profile_file(*text, path);
 }
 
-// Adds what a file says; what is there stays. Returns whether it has the section.
+// Adds the properties of a section without replacing existing ones. Returns whether the file has
+// the section.
 static bool add_section(profile_section& to, const profile_sections& from, std::string_view name) {
   auto found = from.find(name);
   if (found == from.end()) return false;

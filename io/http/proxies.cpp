@@ -21,7 +21,8 @@ static std::string_view without_last_dot(std::string_view name) noexcept {
   return name.substr(0, name.size() - (name.ends_with('.') ? 1 : 0));
 }
 
-// "a.example" is exempt by "a.example", and by "example" and ".example".
+// Whether a host matches an entry of no_proxy. "a.example" matches "a.example", "example" and
+// ".example".
 static bool is_exempt(std::string_view host, std::string_view by) noexcept {
   by = without_last_dot(by);
   if (by.starts_with('.')) by.remove_prefix(1);

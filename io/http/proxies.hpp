@@ -1,5 +1,5 @@
-// Which requests go through a proxy, as libcurl decides it: its options PROXY and NOPROXY, and the
-// environment variables of its manual, libcurl-env(3).
+// Determines which requests go through a proxy, by libcurl's rules: its options PROXY and NOPROXY,
+// and the environment variables in libcurl-env(3).
 
 #pragma once
 
@@ -13,17 +13,16 @@ namespace lade::io::http {
 
 class proxies {
  public:
-  // `proxy`, `no_proxy`: as client_options have them. Empty ones are those of the environment as it
-  // is now.
+  // `proxy`, `no_proxy`: of client_options. Empty ones are read from the environment, once.
   proxies(const std::string& proxy, const std::string& no_proxy);
 
   bool any() const noexcept { return !for_http().empty() || !for_https().empty(); }
 
-  // With their passwords; empty where there is none.
+  // The proxies with their passwords; empty if there is none.
   std::span<const std::string> urls() const noexcept { return urls_; }
 
-  // Whether requests go through a proxy, which then looks up the host. Of a host that has a name:
-  // what no_proxy says of addresses and networks is not read.
+  // Whether requests to a host go through a proxy, which then looks up the name. For hosts with a
+  // name: addresses and networks in no_proxy are ignored.
   bool lead_to(const origin& host) const noexcept;
 
  private:
@@ -31,7 +30,7 @@ class proxies {
   const std::string& for_https() const noexcept { return urls_[1]; }
 
   std::array<std::string, 2> urls_;
-  std::string exempt_;  // names between commas and blanks
+  std::string exempt_;  // names separated by commas and blanks
 };
 
 }  // namespace lade::io::http

@@ -24,7 +24,7 @@ std::string with_quotes(const std::string& etag) {
   return etag.empty() ? etag : "\"" + etag + "\"";
 }
 
-// The part behind the slash of "bytes 0-499/1234", or the length of the whole body.
+// The number after the slash of "bytes 0-499/1234", or the length of the whole body.
 std::optional<std::uint64_t> object_bytes(const header_list& headers) noexcept {
   auto text = header_value(headers, "content-range");
   if (text.empty())
@@ -38,7 +38,7 @@ std::optional<std::uint64_t> object_bytes(const header_list& headers) noexcept {
   return bytes;
 }
 
-// Takes a number off the beginning of a text.
+// Removes a number from the front of a text, and returns it.
 static std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   std::uint64_t value = 0;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -53,7 +53,7 @@ static bool take_prefix(std::string_view& text, std::string_view prefix) noexcep
   return true;
 }
 
-// "bytes 0-499/1234", or "bytes 0-499/*" (RFC 9110, section 14.4).
+// Parses "bytes 0-499/1234" or "bytes 0-499/*" (RFC 9110, section 14.4).
 std::optional<std::uint64_t> part_bytes(const response_head& head,
                                         const byte_range& requested) noexcept {
   auto text = head.value("content-range");
@@ -73,7 +73,7 @@ bool is_of_no_bytes(const response_head& head) noexcept {
   return head.status == 416 && head.value("content-range") == "bytes */0";
 }
 
-// 416, with "bytes */1234" (RFC 9110, section 14.4).
+// A status of 416 with "bytes */1234" (RFC 9110, section 14.4).
 bool ends_at(const response_head& head, std::uint64_t offset) noexcept {
   auto text = head.value("content-range");
   return head.status == 416 && take_prefix(text, "bytes */") && take_number(text) == offset;

@@ -1,4 +1,4 @@
-// The parts of objects that requests ask for, and that responses say to be.
+// Byte ranges in requests and responses.
 
 #pragma once
 
@@ -12,31 +12,32 @@
 
 namespace lade::io::http {
 
-// "5-11", or "5-": how CURLOPT_RANGE takes it.
+// The range in the form of CURLOPT_RANGE: "5-11" or "5-".
 std::string range_text(const byte_range& range);
 
-// The part that is left to ask for.
+// The rest of a range after `filled` bytes.
 byte_range rest_of(const byte_range& range, std::size_t filled) noexcept;
 
-// How long the part is that a response says to be, if that is the one that was asked for: it begins
-// where it should, and ends there or with the object. Nothing for another part, or none.
+// The length of the part that a response states, if it is the requested part: it starts at the
+// requested offset, and ends at the requested end or the object's. Nothing for another part, or
+// none.
 std::optional<std::uint64_t> part_bytes(const response_head& head,
                                         const byte_range& requested) noexcept;
 
-// Whether a response to a request for the bytes from `offset` on says that the object ends there.
+// Whether a response to a request for the bytes from `offset` on states that the object ends there.
 bool ends_at(const response_head& head, std::uint64_t offset) noexcept;
 
-// Whether a response to a request for a part says that the object has no bytes: 416, "bytes */0".
+// Whether a response to a request for a part states that the object is empty: 416, "bytes */0".
 bool is_of_no_bytes(const response_head& head) noexcept;
 
-// Whether an entity tag stands for the same bytes (RFC 9110, section 8.8.1).
+// Whether an entity tag is strong: equal tags mean equal bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
 
-// The entity tag of a request: one as stores keep it, in quotes. Empty stays empty.
+// An entity tag of a store, without quotes, in the form for requests. Empty stays empty.
 std::string with_quotes(const std::string& etag);
 
-// The length of the whole object that a response says, also where the response is a part of it;
-// nothing if it does not.
+// The length of the whole object that a response states, even if the response is a part; nothing if
+// it states none.
 std::optional<std::uint64_t> object_bytes(const header_list& headers) noexcept;
 
 }  // namespace lade::io::http

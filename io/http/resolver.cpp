@@ -67,7 +67,7 @@ std::shared_ptr<resolver::answer> resolver::query(const std::string& host) {
   return pending;
 }
 
-// With the mutex held, as what follows.
+// Call with the mutex held, like the functions up to forget_old_answers().
 void resolver::look_up_on_thread(const std::string& host, const std::shared_ptr<answer>& into) {
   if (threads_ == most_threads)
     throw error(errc::limit_exceeded, "resolve " + host,
@@ -80,7 +80,7 @@ void resolver::look_up_on_thread(const std::string& host, const std::shared_ptr<
   ++threads_;
 }
 
-// A failure is not kept. It changes only when the host is looked up again.
+// Does not keep a failure. An answer changes only when the host is looked up again.
 void resolver::keep(const std::string& host, const std::shared_ptr<answer>& made) noexcept {
   auto now = clock::now();
   made->fresh_until = made->failure == 0 ? now + lifetimes_.fresh : clock::time_point();

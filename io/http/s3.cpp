@@ -15,7 +15,7 @@
 
 namespace lade::io::http {
 
-// Asks for the checksum of the whole object, which stores that keep one state on request only.
+// Requests the checksum of the whole object, which stores return only on request.
 static void request_checksum(request& request) {
   request.headers.emplace_back("x-amz-checksum-mode", "ENABLED");
 }
@@ -23,7 +23,7 @@ static void request_checksum(request& request) {
 s3_store::s3_store(const s3_options& options, client requests, s3_credentials_function credentials)
     : state_(std::make_shared<const state>(options, std::move(requests), std::move(credentials))) {}
 
-// An object with its body, or a part of it.
+// Gets an object, or a part of it.
 static task<response> get_s3_object(std::shared_ptr<const s3_store::state> store, std::string url,
                                     byte_range range) {
   auto request = co_await make_s3_request(store, "GET", std::move(url));
@@ -137,7 +137,7 @@ static async_generator<object_info> list_s3_objects(std::shared_ptr<const s3_sto
   const auto doing = "list " + without_secrets(prefix);
   std::string next;
   std::string last_key;
-  std::set<std::string> pages;  // their tokens
+  std::set<std::string> pages;  // their tokens, to detect a loop
   do {
     auto request = co_await make_s3_listing_request(store, bucket, listing_query(name.key, next));
     auto answer = co_await store->requests.send(std::move(request));

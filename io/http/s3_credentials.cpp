@@ -11,7 +11,7 @@
 
 namespace lade::io::http {
 
-// As a file that was read into a variable has them at its end.
+// Throws for blanks, such as a line break from a file that was read into a variable.
 static void require_no_blanks(const char* variable, std::string_view value) {
   if (value.find_first_of(" \t\r\n") == value.npos) return;
   throw error(errc::invalid_argument, "find credentials in the environment",

@@ -11,7 +11,7 @@
 
 namespace lade::io::http {
 
-// As a form is encoded: a space may be a plus.
+// Decodes a key in form encoding: a space may be a plus.
 static std::string decoded_key(const xml_text& xml, std::string text) {
   std::ranges::replace(text, '+', ' ');
   auto decoded = percent_decoded(text);

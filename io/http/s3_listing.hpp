@@ -1,4 +1,4 @@
-// What an object store answers to ListObjects, version 2.
+// Parses the responses of object stores to ListObjectsV2.
 
 #pragma once
 
@@ -23,9 +23,8 @@ struct listed_page {
 // An entity tag without its quotes.
 std::string without_quotes(std::string tag);
 
-// Reads the XML of an answer to a request with encoding-type=url. Throws error(invalid_data),
-// `doing` and what is wrong.
-// (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html)
+// Parses the XML of a response to a request with encoding-type=url. Throws error(invalid_data) with
+// `doing` and the reason. (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html)
 listed_page parse_listed_page(std::string_view xml, std::string doing);
 
 }  // namespace lade::io::http

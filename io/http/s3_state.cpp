@@ -40,7 +40,7 @@ s3_location::s3_location(std::string region, std::string endpoint, std::optional
   remove_default_port();
 }
 
-// A signature covers the header Host as libcurl sends it: without the default port of the scheme.
+// Removes a default port: a signature covers the header Host, which libcurl sends without it.
 void s3_location::remove_default_port() {
   const origin address(endpoint_);
   auto own = address.scheme == "https" ? std::string(":443") : std::string(":80");

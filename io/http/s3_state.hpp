@@ -1,4 +1,4 @@
-// What the functions of a store share: where it is, and how its requests are made.
+// The state that the functions of a store share: its location, and the making of its requests.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lade::io::http {
 
-// "s3://bucket/key". Throws error(invalid_argument) for others.
+// Parses "s3://bucket/key". Throws error(invalid_argument) for other texts.
 struct s3_name {
   std::string bucket;
   std::string key;
@@ -68,18 +68,19 @@ struct s3_store::state {
   mutable std::shared_ptr<const s3_location> location_;  // guarded by mutex_; null: not loaded yet
 };
 
-// Of an answer of the store itself. A page of a listing has at most 1000 keys of 1 KiB.
+// The limit of responses other than objects. A page of a listing has at most 1000 keys of 1 KiB.
 inline constexpr std::uint64_t most_answer_bytes = std::uint64_t{16} << 20;
 
-// A request that is signed anew for each attempt, with the headers that it has then, and with new
-// credentials if the server says that these have expired. The answer to a HEAD has no body that
-// could say it: one that is refused is sent once more if its credentials are about to expire, or
-// were replaced meanwhile. `query`: encoded as percent_encoded does. Throws error(invalid_argument)
-// for a URL without a key, by which a request would act on the whole bucket.
+// Makes a request to a store. `query`: encoded as percent_encoded does. Throws
+// error(invalid_argument) for a URL without a key: the request would act on the whole bucket.
+// - Each attempt signs the request again, with the attempt's headers.
+// - If the server reports that the credentials have expired, the next attempt uses new ones.
+// - A response to HEAD has no body for that report. So a refused HEAD is sent once more if its
+//   credentials expire soon, or were replaced meanwhile.
 task<request> make_s3_request(std::shared_ptr<const s3_store::state> store, std::string_view method,
                               std::string url, std::string query = {}, buffer body = {});
 
-// The same for a GET of a bucket: a part of the list of its objects.
+// The same for a GET of a bucket, which lists a part of its objects.
 task<request> make_s3_listing_request(std::shared_ptr<const s3_store::state> store,
                                       std::string bucket_url, std::string query);
 

@@ -64,7 +64,7 @@ class part_source {
     co_return part.slice(0, filled);
   }
 
-  // Makes it the next part again.
+  // Makes a part the next one again.
   void put_back(buffer part) { first_ = std::move(part); }
 
   // Whether there is no part left.
@@ -90,7 +90,7 @@ class part_source {
 
   async_generator<buffer> content_;
   std::size_t part_bytes_;
-  buffer rest_;   // of the last chunk
+  buffer rest_;   // the rest of the last chunk
   buffer first_;  // a part that was put back
 };
 

@@ -20,7 +20,7 @@ static std::string_view take_until(std::string_view& text, std::string_view ends
   return part;
 }
 
-// Headers whose values are public, and may be part of an error message.
+// Whether the values of a header are public and may be part of an error message.
 static bool is_open(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 9> names{
       "accept",     "content-type",        "expect", "if-match", "range", "user-agent",
@@ -77,7 +77,7 @@ void request_secrets::add_header(std::string_view line) {
   if (value.size() >= least_within_words) add(value);
 }
 
-// The bytes that a text stands for (RFC 4648, section 4), up to what is no base64.
+// Decodes base64 (RFC 4648, section 4) up to the first character that is not base64.
 static std::string decoded_base64(std::string_view text) {
   constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -121,7 +121,7 @@ void request_secrets::add_named(std::string_view list, std::string_view separato
   }
 }
 
-// As libcurl reads it; other URLs are not sent.
+// Parses the URL as libcurl does; it sends no others.
 void request_secrets::add_url(std::string_view url) {
   auto begin = url.find("://");
   if (begin == std::string_view::npos) return;
@@ -133,7 +133,7 @@ void request_secrets::add_url(std::string_view url) {
   add_parameters(url.substr(0, url.find('#')));
 }
 
-// "name:password", encoded as in a URL.
+// Adds "name:password", percent-encoded as in a URL.
 void request_secrets::add_user(std::string_view user) {
   add(user);
   add(base64(percent_decoded(user).value_or(std::string(user))));
@@ -143,13 +143,14 @@ void request_secrets::add_user(std::string_view user) {
   add(base64(percent_decoded(name).value_or(std::string(name)) + ":"));
 }
 
-// "http://name:password@host:port" or without the scheme. The password may have any byte.
+// Adds the user of "http://name:password@host:port", also without the scheme. The password may
+// contain any byte.
 void request_secrets::add_proxy(std::string_view proxy) {
   if (auto scheme = proxy.find("://"); scheme != proxy.npos) proxy.remove_prefix(scheme + 3);
   if (auto end = proxy.rfind('@'); end != proxy.npos) add_user(proxy.substr(0, end));
 }
 
-// The values that are not shown with a URL either.
+// Adds the values that without_secrets() hides in a URL.
 void request_secrets::add_parameters(std::string_view query) {
   while (!query.empty()) {
     auto parameter = take_until(query, "&");
@@ -160,7 +161,8 @@ void request_secrets::add_parameters(std::string_view query) {
   }
 }
 
-// Of a form, most values are names of actions and roles, which explain a refusal.
+// Adds the secret values of a form. Most values are names of actions and roles, which explain a
+// refusal.
 void request_secrets::add_form(std::string_view form) {
   constexpr std::array<std::string_view, 6> kinds{"token", "secret",    "password",
                                                   "code",  "assertion", "key"};

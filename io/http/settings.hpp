@@ -1,4 +1,4 @@
-// Where programs find settings for AWS: environment variables, small files, host names.
+// Reads settings of AWS: environment variables, small files, host names.
 
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace lade::io::http {
 
-// The value of the first of these environment variables that is not empty; empty if none is.
+// The value of the first of these environment variables that is not empty; else empty.
 std::string first_set(std::initializer_list<const char*> names);
 
-// The content of a file, or of a pipe, as a shell passes it; nothing if there is none. Throws
-// error(limit_exceeded) for one of more than a MiB.
+// Reads a file, or a pipe, as a shell passes it. Returns nothing if it does not exist. Throws
+// error(limit_exceeded) for more than 1 MiB.
 task<std::optional<std::string>> read_settings(std::string path);
 
-// Awaits work that many wait for, with memory that does not count to the budget of a run: otherwise
-// the item that runs it could wait for memory that those hold who wait for its result.
+// Awaits work for many waiters, with memory outside of the budget. Otherwise the item that runs it
+// could wait for memory that the other waiters hold.
 template <class T>
 task<T> without_budget(task<T> work) {
   auto execution = co_await this_context();

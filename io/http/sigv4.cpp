@@ -45,7 +45,7 @@ std::string sha256_text(std::string_view bytes) {
   return hexadecimal(digest.data(), digest.size());
 }
 
-// Appends the bytes of 32 hexadecimal digits. Returns whether they were that.
+// Appends the bytes of 32 hexadecimal digits. Returns false for other texts.
 static bool append_md5(std::string& to, std::string_view digits) {
   if (digits.size() != 32) return false;
   for (std::size_t i = 0; i < 32; i += 2) {

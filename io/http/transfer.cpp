@@ -43,8 +43,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// A status line starts another response. The one before was informational (RFC 9110, 15.2), that of
-// a proxy, or a request to authenticate.
+// A status line starts another response. The previous one was informational (RFC 9110, 15.2), that
+// of a proxy, or a request to authenticate.
 std::size_t transfer::receive_header(std::string_view line) {
   last_byte_ = std::chrono::steady_clock::now();
   header_bytes_ += line.size();

@@ -115,13 +115,13 @@ class transfer {
   // How long idle connections are kept after the engine's last transfer, if this is the last.
   std::chrono::seconds idle_timeout{60};
 
-  // If set: when the body begins, `content` is allocated in this context, with the body's length,
-  // if that is known, is at most `most_bytes`, and the memory is free at once.
+  // If set: when the body starts, allocates `content` of the body's length in this context.
+  // Conditions: the length is known and at most `most_bytes`, and the memory is available at once.
   const context* allocates_in = nullptr;
   std::size_t most_bytes = 0;
   buffer content;
 
-  // If set: when the body begins, `memory` becomes `destination`, if the share gets permits for
+  // If set: when the body starts, `memory` becomes `destination`, if the share acquires permits for
   // its bytes at once.
   byte_share* share = nullptr;
   std::span<std::byte> memory;
@@ -139,7 +139,7 @@ class transfer {
   friend class transfer_step;
 
   std::size_t receive_body(const char* data, std::size_t bytes);
-  // While it runs.
+  // Ends a transfer that stalls while it runs.
   class watch final : public reactor_timer {
    public:
     explicit watch(transfer& watched) noexcept : watched_(watched) {}
@@ -168,7 +168,7 @@ class transfer {
   watch stall_watch_{*this};
   std::chrono::steady_clock::time_point last_byte_;
   std::size_t header_bytes_ = 0;
-  bool body_started_ = false;  // its body
+  bool body_started_ = false;  // the body has started
   bool listed_ = false;        // is in engine::stepped_
   transfer* previous_ = nullptr;
   transfer* next_ = nullptr;

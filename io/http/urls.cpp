@@ -52,8 +52,8 @@ std::shared_ptr<const store> web_store(client requests) {
   return std::make_shared<const web_objects>(std::move(requests));
 }
 
-// A store that is made when it is first needed: libcurl is not to be initialised, nor the
-// environment read, by programs that only include a header.
+// A store that is created at its first use: a program that only includes a header must not
+// initialise libcurl nor read the environment.
 class lazy_store final : public store {
  public:
   explicit lazy_store(std::shared_ptr<const store> (*make)()) noexcept : make_(make) {}
@@ -84,7 +84,7 @@ class lazy_store final : public store {
 
   std::shared_ptr<const store> (*make_)();
   mutable std::mutex mutex_;
-  mutable std::shared_ptr<const store> store_;  // guarded by mutex_; stays once it is made
+  mutable std::shared_ptr<const store> store_;  // guarded by mutex_; constant once created
 };
 
 static std::shared_ptr<const store> make_default_web_store() { return web_store(client()); }
@@ -93,7 +93,8 @@ static std::shared_ptr<const store> make_default_s3_store() {
   return std::make_shared<const s3_store>();
 }
 
-// Google Cloud Storage's interoperable interface, with its HMAC keys in the variables of AWS.
+// The store for Google Cloud Storage's interoperable interface, with HMAC keys in the variables of
+// AWS.
 static std::shared_ptr<const store> make_default_gs_store() {
   return std::make_shared<const s3_store>(s3_options{
       .endpoint = "https://storage.googleapis.com", .region = "auto", .path_style = true});

@@ -15,7 +15,8 @@ void xml_text::refuse(std::string_view reason) const {
   throw error(errc::invalid_data, doing_, reason);
 }
 
-// Where the content of the first element of that name begins, and whether it is empty ("<a/>").
+// The start of the content of the first element of that name, and whether the element is empty
+// ("<a/>").
 static std::optional<std::pair<std::size_t, bool>> content_begin(std::string_view text,
                                                                  std::string_view name) noexcept {
   for (auto at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
@@ -55,12 +56,12 @@ xml_text xml_text::require(std::string_view name) const {
   return *found;
 }
 
-// XML allows no surrogates and no zero.
+// XML allows neither surrogates nor zero.
 static bool is_character(std::uint32_t code) {
   return code > 0 && code <= 0x10ffff && (code < 0xd800 || code >= 0xe000);
 }
 
-// "amp", "#38" or "#x26".
+// Appends the character of "amp", "#38" or "#x26". Returns false for other names.
 static bool append_entity(std::string& to, std::string_view name) {
   constexpr std::array<std::pair<std::string_view, char>, 5> entities{
       {{"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}}};

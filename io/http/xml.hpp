@@ -1,5 +1,5 @@
-// The XML that object stores and token services answer with: elements by name. Attributes are
-// passed over; comments and CDATA, which none of them sends, are not known.
+// Parses the XML of object stores and token services: elements by name. Attributes are ignored.
+// Comments and CDATA are not supported; these services do not send them.
 
 #pragma once
 
@@ -9,21 +9,20 @@
 
 namespace lade::io::http {
 
-// A text that must outlive it.
+// A view of a text, which must outlive it.
 class xml_text {
  public:
-  // `doing`: what errors say was done with it, "read a listing of objects".
+  // `doing`: the operation, for errors: "read a listing of objects".
   xml_text(std::string_view text, std::string_view doing) noexcept : text_(text), doing_(doing) {}
 
   // The content of the first element of that name, at any depth; nothing if there is none. Throws
-  // error(invalid_data) if it does not end.
+  // error(invalid_data) if the element has no end.
   std::optional<xml_text> find(std::string_view name) const;
 
-  // The same, but throws error(invalid_data) if there is none: the root of a document that is
-  // whole.
+  // The same, but throws error(invalid_data) if there is none. For the root of a complete document.
   xml_text require(std::string_view name) const;
 
-  // As find, and passes over it and all before it.
+  // As find, and removes the element and everything before it.
   std::optional<xml_text> take(std::string_view name);
 
   // The text with its entities and character references replaced (XML 1.0, sections 4.1 and 4.6).

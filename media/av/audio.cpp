@@ -84,7 +84,7 @@ decode_audio::decode_audio(const audio_options& options)
   spec_ = audio_spec(options_, options_.channels);
 }
 
-// libswresample does not write halves.
+// libswresample does not write 16-bit floats.
 static element_type converted_type(const audio_options& options) noexcept {
   return is_sample_type(options.type) ? options.type : element_type::f32;
 }
@@ -101,8 +101,8 @@ static void copy_audio_elements(const std::byte* from, std::byte* to, std::size_
     std::memcpy(to, from, count * element_bytes(type));
 }
 
-// Copies audio into a slot of its own type or of halves, which has at least as many samples, and
-// silence behind it.
+// Copies audio into a slot of the same type or of 16-bit floats with at least as many samples, and
+// fills the rest with silence.
 static void copy_padded(const tensor& from, const tensor& slot, audio_layout layout) {
   const bool planar = layout == audio_layout::planar;
   const auto rows = static_cast<std::size_t>(planar ? slot.shape()[0] : 1);
@@ -121,7 +121,8 @@ static void copy_padded(const tensor& from, const tensor& slot, audio_layout lay
   }
 }
 
-// What decodes into a sink is a function `source`: a file's bytes, or packets.
+// The functions below decode with a `source`: a function that decodes a file's bytes or packets
+// into a sink.
 
 static void require_samples(const sample_sink& sink) {
   if (sink.samples() == 0)
@@ -213,12 +214,12 @@ tensor decode_audio::operator()(const sample& in, random draw) const {
   });
 }
 
-// Floats that become halves.
+// Memory for floats that become 16-bit floats.
 static std::size_t staged_bytes(const audio_options& options, const tensor_spec& spec) noexcept {
   return options.type == converted_type(options) ? 0 : spec.elements() * sizeof(float);
 }
 
-// About what a decoder, its packet and its frames take.
+// The approximate memory of a decoder, its packet and its frames.
 static constexpr std::size_t decoder_bytes = std::size_t{256} << 10;
 
 std::size_t decode_audio::memory_to_write(const sample& in) const {
@@ -241,14 +242,14 @@ std::size_t decode_audio::memory_needed(const sample& in) const {
   return needed + static_cast<std::size_t>(samples * channels) * element_bytes(options_.type);
 }
 
-// Whether reading the packets of a window is worth more requests than reading everything.
+// Whether reading only the packets of a window justifies more requests.
 static bool reads_part(const audio_options& options, const byte_reader& from) noexcept {
   constexpr std::uint64_t small = std::uint64_t{1} << 20;
   const bool part = options.offset > 0 || std::isfinite(options.duration) || crops(options);
   return part && !from.is_in_memory() && from.size() > small;
 }
 
-// Decodes into a sink, until it is asked to stop.
+// Decodes into a sink. Throws error(stopped) after a stop request.
 using decode_into_sink = std::function<void(sample_sink& to, const std::stop_token& stop)>;
 
 static tensor decode_from(const audio_options& options, const std::string& name,
@@ -256,7 +257,7 @@ static tensor decode_from(const audio_options& options, const std::string& name,
   return decode_tensor(options, "decode " + name, [&](sample_sink& to) { source(to, stop); });
 }
 
-// Takes memory from the stage for which a coroutine runs.
+// Decodes with the memory of the stage whose context is `current`.
 static tensor decode_within(const context& current, memory_charge reserved,
                             const audio_options& options, const std::string& name,
                             const decode_into_sink& source) {
@@ -294,7 +295,7 @@ static const stream_info& audio_stream_of(const demuxer& file, const audio_optio
   return stream;
 }
 
-// The first sample of a stream; at 0 if there is none.
+// Finds the first sample of a stream; at time 0 if there is none.
 static task<audio_origin> find_first_sample(demuxer& file, const stream_info& stream,
                                             const audio_options& options) {
   if (const auto stated = stated_first_sample(stream)) co_return *stated;
@@ -307,7 +308,7 @@ static task<audio_origin> find_first_sample(demuxer& file, const stream_info& st
   co_return finder.found().value_or(audio_origin{});
 }
 
-// The same window in times of the stream, and a little more at its end where those are rounded.
+// Converts the window to times of the stream. Extends its end slightly if times are rounded.
 static time_window read_window_of(const time_window& from_first, const rational& first,
                                   const stream_info& stream) {
   time_window window;
@@ -318,9 +319,9 @@ static time_window read_window_of(const time_window& from_first, const rational&
   return window;
 }
 
-// The packets from the beginning of a stream to the end of a window, by their durations: their
-// times may have gaps. And a little more, for durations are rounded, and decoders drop samples. All
-// of a stream with several edits: its packets may have few samples each.
+// Reads packets from the beginning of a stream to the end of a window. Measures them by their
+// durations, since times may have gaps, and adds a margin, since durations are rounded and decoders
+// drop samples. Reads all of a stream with several edits: its packets may have few samples.
 static task<packets> read_beginning(demuxer& file, const stream_info& stream,
                                     const time_window& window) {
   const bool ends = window.end && !stream.stored().edited;
@@ -343,7 +344,7 @@ static task<packets> read_beginning(demuxer& file, const stream_info& stream,
   co_return result;
 }
 
-// `first`: when the first sample is; empty if decoding must begin with it.
+// `first`: the time of the first sample; empty if decoding must start with it.
 static task<packets> read_packets(demuxer& file, const stream_info& stream, time_window window,
                                   const std::optional<audio_origin>& first) {
   if (!first) co_return co_await read_beginning(file, stream, window);
@@ -369,7 +370,7 @@ static task<tensor> read_audio_part(audio_options options, std::shared_ptr<const
   co_return co_await decode_on_pool(options, from->name(), source);
 }
 
-// A copy of the decoder, which owns the texts of its options, is the coroutine's.
+// The coroutine owns a copy of the decoder, and thus the strings of its options.
 template <class Counter>
 static task<tensor> read_audio(decode_audio decode, std::shared_ptr<const byte_reader> from,
                                random draw, Counter damaged) {

@@ -75,7 +75,7 @@ void audio_converter::convert(const sample_layout& from, const std::uint8_t* con
   const int most = check_av(swr_get_out_samples(swr_->get(), count), to.doing());
   auto room = to.reserve(most);
   const auto capacity = static_cast<int>(std::min<std::int64_t>(room.capacity, most));
-  // FFmpeg 5.1 takes an array of addresses that is not const.
+  // FFmpeg 5.1 requires an array of non-const addresses.
   const int written = swr_convert(swr_->get(), room.channels.data(), capacity,
                                   const_cast<const std::uint8_t**>(planes), count);
   to.commit(check_av(written, to.doing()));

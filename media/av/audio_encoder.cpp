@@ -109,7 +109,8 @@ class audio_encoder::state {
       throw error(errc::invalid_argument, doing, "the channels of the frame have another layout");
   }
 
-  // Checks that a frame begins where the one before ended, but for the rounding of its time.
+  // Throws if a frame does not start at the end of the previous one, within the rounding of its
+  // time.
   void check_time(const frame& next) {
     const auto time = next.time();
     if (!time) throw error(errc::invalid_argument, doing, "the frame has no time");
@@ -145,7 +146,7 @@ class audio_encoder::state {
   open_encoder encoder;
   sample_source source;
   audio_layout tensor_layout;       // planar or interleaved
-  std::optional<std::int64_t> end;  // behind the last sample that was sent, in samples
+  std::optional<std::int64_t> end;  // end of the last sample that was sent, in samples
   std::int64_t taken = 0;           // time of the next sample for the encoder
 };
 

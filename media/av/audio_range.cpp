@@ -15,13 +15,13 @@ bool crops(const audio_options& options) noexcept {
          (options.fit == audio_fit::pad_or_crop || options.fit == audio_fit::crop);
 }
 
-// How many samples of a file become so many of the result.
+// The number of file samples that become options.samples result samples.
 static std::int64_t samples_before(const audio_options& options, int rate) {
   const int output_rate = options.sample_rate > 0 ? options.sample_rate : rate;
   return (rational(options.samples) * rate / output_rate).ceil();
 }
 
-// More than libswresample looks ahead: half of 32 samples of the lower rate.
+// More than the look-ahead of libswresample: half of 32 samples at the lower rate.
 static std::int64_t look_ahead(const audio_options& options, int rate) {
   const int output_rate = options.sample_rate > 0 ? options.sample_rate : rate;
   return output_rate == rate ? 0 : 64 + (rational(64) * rate / output_rate).ceil();

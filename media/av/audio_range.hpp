@@ -1,4 +1,4 @@
-// Which samples of audio are decoded.
+// Selects the samples of audio to decode.
 
 #pragma once
 
@@ -14,29 +14,29 @@
 
 namespace lade::media {
 
-// Whether longer audio is cropped to a fixed length.
+// Whether the options crop audio to a fixed length.
 bool crops(const audio_options& options) noexcept;
 
-// Samples [first, end) of a file; to its end if there is no `end`.
+// Samples [first, end) of a file. Without `end`, up to the end of the file.
 struct sample_range {
   std::int64_t first = 0;
   std::optional<std::int64_t> end = {};
 };
 
-// What of a file of that sample rate is to be decoded. If the result is cropped, this is a little
-// more than becomes part of it, so that resampling does not notice the end. `total`: how many
-// samples the file states. Throws error(unsupported) if a random window needs it and it is unknown;
-// `doing` is the text of the error.
+// Returns the samples of a file to decode. `rate`: of the file. `total`: the number of samples that
+// the file states. If the result is cropped, the range is slightly longer, so that the resampler's
+// look-ahead stays inside. Throws error(unsupported) if a random window needs `total` and it is
+// unknown, with `doing` as the operation.
 sample_range range_of(const audio_options& options, int rate, std::optional<std::int64_t> total,
                       random draw, std::string_view doing);
 
-// Throws error(unsupported) for a stream that does not state its sample rate.
+// The sample rate of a stream. Throws error(unsupported) if the stream does not state it.
 int require_rate(const stream_info& stream, std::string_view doing);
 
-// The same as a window, in seconds from the first sample on.
+// Converts a range to a window, in seconds from the first sample.
 time_window window_of(const sample_range& range, int rate);
 
-// What of a stream is to be decoded, in seconds from its first sample on.
+// The window of a stream to decode, in seconds from its first sample.
 time_window audio_window_of(const audio_options& options, const stream_info& stream, random draw,
                             std::string_view doing);
 

@@ -22,7 +22,7 @@
 
 namespace lade::media {
 
-// Packets of one stream to samples in a sink. `window` and `origin` as window_cutter has them.
+// Decodes the packets of one stream into a sink. `window` and `origin`: see window_cutter.
 class audio_decoding {
  public:
   audio_decoding(const stream_info& stream, const time_window& window,
@@ -36,7 +36,7 @@ class audio_decoding {
         to_(to),
         stop_(stop) {}
 
-  // Returns false once the sink is full, or the window is.
+  // Returns false when the sink or the window is complete.
   bool send(const packet& next) {
     if (stop_.stop_requested()) throw error(errc::stopped, to_.doing());
     by_.send(next);
@@ -44,7 +44,7 @@ class audio_decoding {
     return !to_.is_full() && !cutter_.is_past_end();
   }
 
-  // Returns how many packets and frames were damaged.
+  // Returns the number of damaged packets and frames.
   std::uint64_t finish() {
     by_.finish();
     receive_all();
@@ -62,7 +62,7 @@ class audio_decoding {
     }
   }
 
-  // Samples of several rates tell no time.
+  // Counted samples determine the time only if the sample rate is constant.
   void check_rate(const frame& next) {
     const int rate = std::exchange(rate_, next.sample_rate());
     if (rate == 0 || rate == rate_) return;
@@ -75,15 +75,15 @@ class audio_decoding {
   decoder by_;
   audio_converter converter_;
   window_cutter cutter_;
-  bool counts_;   // samples, from the first one on
+  bool counts_;   // whether times are counted from the first sample
   int rate_ = 0;  // of the last frame
   std::vector<frame> cut_;
   sample_sink& to_;
   const std::stop_token& stop_;
 };
 
-// How many samples of the result a file states for this many seconds. Only to allocate once: it may
-// be wrong.
+// An estimate of the number of result samples in a window, from the stated duration. It only saves
+// reallocations.
 static std::int64_t expected_samples(const stream_info& stream, const time_window& window,
                                      const audio_options& options) {
   constexpr std::int64_t most = std::int64_t{1} << 22;
@@ -127,7 +127,7 @@ bool first_sample_finder::send(const packet& next) {
   return false;
 }
 
-// The first sample of a stream; empty if there is none.
+// Finds the first sample of a stream; empty if there is none.
 static std::optional<audio_origin> find_first_sample(format_reader& file, const stream_info& stream,
                                                      const audio_options& options) {
   if (const auto stated = stated_first_sample(stream)) return stated;
@@ -139,7 +139,7 @@ static std::optional<audio_origin> find_first_sample(format_reader& file, const 
   return finder.found();
 }
 
-// How many samples at the end of a packet are not of the audio.
+// The number of samples at the end of a packet that are not part of the audio.
 static std::int64_t discarded_at_end(const AVPacket& packet) noexcept {
   std::size_t size = 0;
   const auto* data = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
@@ -147,7 +147,8 @@ static std::int64_t discarded_at_end(const AVPacket& packet) noexcept {
   return io::load_little<std::uint32_t>(reinterpret_cast<const std::byte*>(data) + 4);
 }
 
-// The samples of a stream by the times of its packets: all of them, or fewer by those of a packet.
+// Counts the samples of a stream by the times of its packets. The result may be smaller by up to
+// one packet.
 static std::int64_t count_samples(format_reader& file, const stream_info& stream,
                                   const audio_options& options) {
   const auto start = find_first_sample(file, stream, options);
@@ -174,13 +175,13 @@ bool states_samples(std::string_view format) noexcept {
   return format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "flac";
 }
 
-// Whether a time may be in several parts of a file.
+// Whether the file is joined from parts, so that times repeat.
 static bool is_of_parts(format_reader& file, const stream_info& stream) {
   const auto& back = file.find_step_back(stream.index());
   return back && file.begins_part(stream.index(), *back);
 }
 
-// The samples of a stream by decoding it.
+// Counts the samples of a stream by decoding it.
 static std::int64_t decode_to_count(format_reader& file, const stream_info& stream,
                                     const audio_options& options) {
   file.rewind();
@@ -199,7 +200,7 @@ static std::int64_t decode_to_count(format_reader& file, const stream_info& stre
   return samples;
 }
 
-// How many samples a stream has, for a random window.
+// The number of samples of a stream, if a random window needs it.
 static std::optional<std::int64_t> samples_of(format_reader& file, const stream_info& stream,
                                               const audio_options& options) {
   if (!options.random_offset) return std::nullopt;
@@ -219,14 +220,14 @@ static const stream_info& audio_stream_of(format_reader& file, const audio_optio
   return stream;
 }
 
-// Whether decoding of a window does not begin with the first packets, over which a seek near them
-// may pass.
+// Whether decoding of a window starts after the first packets. A seek close to them could skip
+// some.
 static bool begins_late(const stream_info& stream, const time_window& window) {
   return window.begin && *window.begin > stream.time_base() * lead_in_of(stream);
 }
 
-// Goes to where decoding must begin. Returns the first sample of the stream; empty if decoding
-// begins with it.
+// Seeks to the packet at which decoding must start. Returns the first sample of the stream; empty
+// if decoding starts with it.
 static std::optional<audio_origin> go_to(format_reader& file, const stream_info& stream,
                                          const time_window& window, const audio_options& options) {
   const bool seeks = begins_late(stream, window) && !needs_beginning(stream, file.format()) &&
@@ -240,7 +241,7 @@ static std::optional<audio_origin> go_to(format_reader& file, const stream_info&
   return start;
 }
 
-// Without the packets in memory at the same time.
+// Decodes packet by packet, so that they are not all in memory at once.
 static std::uint64_t decode_media(const buffer& file, std::string_view name,
                                   const audio_options& options, random draw, sample_sink& to,
                                   const std::stop_token& stop) {

@@ -1,4 +1,4 @@
-// Audio files in memory, and packets of others: their samples in a sink.
+// Decodes audio files in memory, and packets of other files, into a sink.
 
 #pragma once
 
@@ -19,23 +19,23 @@
 
 namespace lade::media {
 
-// Whether files of a container state how many samples they have. What Ogg and MP3 state includes
-// the encoder's padding.
+// Whether files of a container state their exact number of samples. Ogg and MP3 do not: their
+// number includes the encoder's padding.
 bool states_samples(std::string_view format) noexcept;
 
-// The first sample, as the file states its time; empty if it does not. Of Vorbis and Opus it may be
-// that of a packet whose samples are not part of the audio.
+// The time of the first sample that the file states; empty if it states none. Always empty for
+// Vorbis and Opus: their first packet's samples may not be part of the audio.
 std::optional<audio_origin> stated_first_sample(const stream_info& stream);
 
-// Finds the first sample by decoding the first packets. If timestamps are rounded, that of the
-// second frame counts: FFmpeg rounds that of the first one twice. Some versions of it drop the
-// encoder's padding, others have it in the first frame.
+// Finds the time of the first sample by decoding the first packets. If timestamps are rounded, it
+// uses the second frame: FFmpeg rounds the first one's time twice. Some versions of FFmpeg drop the
+// encoder's padding, others include it in the first frame.
 class first_sample_finder {
  public:
   first_sample_finder(const stream_info& stream, damage_policy damage)
       : by_(stream, {.damage = damage}) {}
 
-  // Returns whether it is known.
+  // Decodes a packet. Returns whether the first sample is known.
   bool send(const packet& next);
 
   // Empty if no samples have been decoded.
@@ -47,9 +47,11 @@ class first_sample_finder {
   std::int64_t samples_ = 0;
 };
 
-// Decode into `to`: a file, and the packets that a window needs, which is in seconds from `origin`
-// on; from the first sample on if `origin` is empty, where packets begin with it. Check `stop`
-// between frames. Return how many packets and frames were damaged.
+// Decode a file, or the packets of a window, into `to`.
+// - `window`: in seconds from `origin`. If `origin` is empty, from the first sample; then packets
+//   must start with it.
+// - `stop`: checked between frames
+// Return the number of damaged packets and frames.
 std::uint64_t decode_samples(const buffer& file, std::string_view name,
                              const audio_options& options, random draw, sample_sink& to,
                              const std::stop_token& stop);

@@ -44,8 +44,8 @@ static bool reports_missing_reference(std::string_view format) noexcept {
                      [&](auto each) { return format.starts_with(each); });
 }
 
-// `arguments`: those of a message that begins with `of_lost_packets`: the packet identifier, the
-// counter that was expected, and the one that is there.
+// `arguments`: of a message that starts with `of_lost_packets`: the packet identifier, the expected
+// counter, and the actual one.
 static lost_packets lost_packets_of(void* source, va_list arguments) noexcept {
   va_list copy;
   va_copy(copy, arguments);

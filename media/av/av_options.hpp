@@ -1,4 +1,4 @@
-// Options of FFmpeg's objects, given as text.
+// Options of FFmpeg's objects in text form.
 
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace lade::media {
 
-// The options in "key=value:key=value". Throws error(invalid_argument) for other text; `doing` is
-// the text of the error.
+// Parses options "key=value:key=value". Throws error(invalid_argument) for other text, with `doing`
+// as the operation.
 av_dictionary parse_av_options(std::string_view text, std::string_view doing);
 
-// Throws error(invalid_argument) naming the first option in `left`: what FFmpeg leaves in a
-// dictionary is what it does not know.
+// Throws error(invalid_argument) naming the first option in `left`: FFmpeg leaves unknown options
+// in the dictionary.
 void refuse_unknown_options(const AVDictionary* left, std::string_view doing);
 
 }  // namespace lade::media

@@ -33,7 +33,7 @@ std::optional<box_start> box_start_of(std::span<const std::byte> bytes, std::uin
   return box;
 }
 
-// Of a recording in fragments of a second, that is a day.
+// For a recording in fragments of one second, the boxes of a day.
 static constexpr std::size_t most_boxes = 1 << 18;
 
 std::optional<box_headers> box_headers::of(const buffer& file) {
@@ -53,8 +53,8 @@ std::optional<box_headers> box_headers::of(const buffer& file) {
   return result;
 }
 
-// Small boxes come with the start of the one before. Files of a few boxes are read exactly; the
-// more reads a file has taken, the more bytes each brings.
+// Reads the start of the next box; small boxes in between come with it. The size of reads doubles
+// every 16 reads, so that files of few boxes are read without excess.
 static task<buffer> read_start(const byte_reader& from, std::uint64_t at, std::uint64_t left,
                                unsigned reads) {
   constexpr std::uint64_t least = 128;

@@ -1,4 +1,4 @@
-// The headers of MP4 and QuickTime files: all but their media data.
+// Reads the headers of MP4 and QuickTime files: all boxes without their media data.
 
 #pragma once
 
@@ -20,29 +20,28 @@ namespace lade::media {
 // The beginning of a box.
 struct box_start {
   std::uint64_t header_bytes = 8;
-  std::uint64_t bytes = 0;  // with the header
+  std::uint64_t bytes = 0;  // includes the header
   bool is_media = false;
 };
 
-// A box begins with its size, of 32 bits, and its type. A size of 1 stands for one of 64 bits
-// behind the type, 0 for the rest of the file, which has `left` bytes (ISO/IEC 14496-12, 4.2).
-// Empty if no box begins at `bytes`.
+// A box starts with a 32-bit size and a type. Size 1: a 64-bit size follows the type. Size 0: the
+// box extends to the end of the file, which has `left` bytes (ISO/IEC 14496-12, 4.2). Returns
+// nothing if no box starts at `bytes`.
 std::optional<box_start> box_start_of(std::span<const std::byte> bytes, std::uint64_t left);
 
-// The boxes of a file (ISO/IEC 14496-12, 4.2) without the contents of media data boxes (mdat).
-// Copies share.
+// The boxes of a file without the contents of media data boxes (mdat). Copies share their memory.
 class box_headers {
  public:
-  // Empty if the file does not consist of boxes, has no media data, or more than 262,144 boxes.
-  // That of a reader reads the headers only, into memory of the caller's pool; it throws what the
-  // reader throws.
+  // Return nothing if the file does not consist of boxes, has no media data, or has more than
+  // 262,144 boxes. `read` reads only the headers, into memory of the caller's pool, and throws the
+  // reader's errors.
   static std::optional<box_headers> of(const buffer& file);
   static task<std::optional<box_headers>> read(std::shared_ptr<const byte_reader> from);
 
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
 
-  // Fills `into` with the bytes of the file from `offset` on, zeros for media data. Returns how
-  // many: fewer only at the end.
+  // Copies bytes of the file from `offset` on, with zeros for media data. Returns the number of
+  // bytes: fewer only at the end.
   std::size_t copy(std::span<std::byte> into, std::uint64_t offset) const;
 
  private:
@@ -52,10 +51,10 @@ class box_headers {
   };
 
   std::uint64_t file_bytes_ = 0;
-  std::vector<part> parts_;  // by offset
+  std::vector<part> parts_;  // sorted by offset
 };
 
-// Headers as FFmpeg's demuxers read them.
+// Headers as input of FFmpeg's demuxers.
 class headers_input final : public byte_input {
  public:
   explicit headers_input(box_headers headers) noexcept : headers_(std::move(headers)) {}

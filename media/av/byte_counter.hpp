@@ -1,4 +1,4 @@
-// A reader that counts what is read of another one.
+// A reader that counts the bytes read from another reader.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// Inputs of FFmpeg's demuxers: bytes in memory, or a reader, for which a thread blocks.
+// Inputs of FFmpeg's demuxers: bytes in memory, or a reader that a thread blocks on.
 
 #pragma once
 
@@ -25,10 +25,10 @@ class byte_input {
   // Whether a read costs no more than a copy.
   virtual bool is_in_memory() const noexcept { return true; }
 
-  // Fills `into` from `offset` on. Returns how many bytes: fewer only at the end.
+  // Fills `into` from `offset` on. Returns the number of bytes: fewer only at the end.
   virtual std::size_t read(std::span<std::byte> into, std::uint64_t offset) = 0;
 
-  // The sum of the bytes that were read.
+  // The number of bytes that were read.
   std::uint64_t bytes_read() const noexcept { return bytes_read_; }
 
  protected:

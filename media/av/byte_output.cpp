@@ -24,13 +24,13 @@ void file_output::fail(int reason) const { raise(reason, "write " + path_); }
 std::string behind_links(const std::string& path) {
   std::filesystem::path at(path);
   std::error_code failed;
-  constexpr int most = 40;  // as the kernel follows
+  constexpr int most = 40;  // the kernel's limit
   for (int i = 0; i < most && std::filesystem::is_symlink(at, failed); ++i)
     at = at.parent_path() / std::filesystem::read_symlink(at, failed);
   return at.string();
 }
 
-// Whether the name still is that of the open file.
+// Whether the name still refers to the open file.
 static bool has_name(int fd, const std::string& name) noexcept {
   struct ::stat open_file;
   struct ::stat named;
@@ -48,7 +48,7 @@ void file_output::open_part() {
       throw error(errc::invalid_argument, "write " + path_, "another muxer writes " + part_);
   } while (!has_name(fd_, part_));
   if (ftruncate(fd_, 0) != 0) fail(errno);
-  if (mode_) set_mode(*mode_ | S_IRUSR | S_IWUSR);  // grants nobody else more than the old file
+  if (mode_) set_mode(*mode_ | S_IRUSR | S_IWUSR);  // grants others no more than the old file
 }
 
 void file_output::set_mode(unsigned mode) {
@@ -130,8 +130,8 @@ std::size_t file_output::read(std::span<std::byte> into, std::uint64_t offset) {
   return count;
 }
 
-// A second descriptor holds the lock until the file has its name, so that no other muxer takes the
-// part meanwhile. Closing the first descriptor reports write errors.
+// A second descriptor holds the lock until the file has its final name, so that no other muxer
+// takes the part. Closing the first descriptor reports write errors.
 void file_output::finish() {
   if (part_.empty()) {
     if (close(std::exchange(fd_, -1)) != 0) fail(errno);

@@ -22,8 +22,8 @@ class byte_output {
 
   virtual void write(std::span<const std::byte> bytes, std::uint64_t offset) = 0;
 
-  // Fills `into` with what was written from `offset` on. Returns how many bytes: fewer only at the
-  // end.
+  // Fills `into` with written bytes from `offset` on. Returns the number of bytes: fewer only at
+  // the end.
   virtual std::size_t read(std::span<std::byte> into, std::uint64_t offset) = 0;
 
   virtual std::uint64_t size() const noexcept = 0;
@@ -35,13 +35,13 @@ class byte_output {
 // Resolves symbolic links at the end of a path; the target need not exist.
 std::string behind_links(const std::string& path);
 
-// A file that has its name when it is complete, as documented at muxer. Throws error that names it,
-// error(invalid_argument) for an empty path.
+// A file that is renamed to its name when it is complete; see muxer. Throws errors that name it,
+// and error(invalid_argument) for an empty path.
 class file_output final : public byte_output {
  public:
   explicit file_output(std::string path) : file_output(path, behind_links(path) + ".part") {}
 
-  // `part`: the name until the file is complete, in the directory of behind_links(path).
+  // `part`: the temporary name, in the directory of behind_links(path).
   file_output(std::string path, std::string part);
   file_output(const file_output&) = delete;
   file_output& operator=(const file_output&) = delete;

@@ -191,7 +191,7 @@ class clip_frames {
     return number;
   }
 
-  // Appends the frames that replace those after the end of the video.
+  // Appends replacements for the frames after the end of the video.
   void fill_up(std::vector<std::int64_t>& numbers) const {
     const auto inside = numbers.size();
     const auto all = static_cast<std::size_t>(sampling_.frames);

@@ -1,4 +1,4 @@
-// The places where FFmpeg 5.1 to 9 differ.
+// Differences between FFmpeg 5.1 to 9.
 
 #pragma once
 
@@ -33,7 +33,7 @@ inline bool is_interlaced_frame(const AVFrame& frame) noexcept {
 #endif
 }
 
-// Lets the threads of a decoder call get_buffer2, as they always do from FFmpeg 6.0 on.
+// Allows the decoder's threads to call get_buffer2, which is the only mode from FFmpeg 6.0 on.
 inline void allow_calls_of_threads([[maybe_unused]] AVCodecContext& decoder) noexcept {
 #if LIBAVCODEC_VERSION_MAJOR < 60
 #pragma GCC diagnostic push
@@ -43,7 +43,7 @@ inline void allow_calls_of_threads([[maybe_unused]] AVCodecContext& decoder) noe
 #endif
 }
 
-// From FFmpeg 6.0 on, the duration is a field of its own.
+// FFmpeg 6.0 renamed the duration of a frame.
 inline std::int64_t duration_of(const AVFrame& frame) noexcept {
 #if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(58, 2, 100)
   return frame.duration;
@@ -60,8 +60,8 @@ inline void set_duration(AVFrame& frame, std::int64_t duration) noexcept {
 #endif
 }
 
-// Appends the parameters that decoders take from newer releases only: from FFmpeg 6.1 on, the rate
-// of frames and side data, which frames get; from 8.1 on, what alpha means.
+// Appends parameters that only newer decoders use: from FFmpeg 6.1 on, the frame rate, and side
+// data, which frames inherit; from 8.1 on, the alpha mode.
 inline void append_newer_parameters([[maybe_unused]] std::string& key,
                                     [[maybe_unused]] const AVCodecParameters& parameters) {
   [[maybe_unused]] const auto append = [&](const auto* values, std::size_t count) {
@@ -82,8 +82,8 @@ inline void append_newer_parameters([[maybe_unused]] std::string& key,
 #endif
 }
 
-// The display matrix of a stream: nine numbers of 32 bits; null if there is none. From FFmpeg 6.1
-// on, side data of a stream belong to its parameters.
+// The display matrix of a stream, nine 32-bit numbers; null if there is none. From FFmpeg 6.1 on, a
+// stream's side data are part of its parameters.
 inline const std::int32_t* display_matrix_of(const AVStream& stream) noexcept {
   constexpr std::size_t matrix_bytes = 9 * sizeof(std::int32_t);
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
@@ -99,7 +99,7 @@ inline const std::int32_t* display_matrix_of(const AVStream& stream) noexcept {
 #endif
 }
 
-// States the display matrix of a stream that is written.
+// Sets the display matrix of an output stream.
 inline int set_display_matrix(AVStream& stream, const std::int32_t* matrix) noexcept {
   constexpr std::size_t matrix_bytes = 9 * sizeof(std::int32_t);
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 100)
@@ -122,7 +122,7 @@ inline bool is_of_mov_family(const AVOutputFormat& format) noexcept {
   return false;
 }
 
-// Whether a muxer writes the display matrix of a stream. From FFmpeg 7.0 on, that of Matroska does.
+// Whether a muxer writes display matrices. Matroska's does from FFmpeg 7.0 on.
 inline bool states_orientation(const AVOutputFormat& format) noexcept {
   if (is_of_mov_family(format)) return true;
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
@@ -133,15 +133,15 @@ inline bool states_orientation(const AVOutputFormat& format) noexcept {
 #endif
 }
 
-// From FFmpeg 7.0 on, what FFmpeg writes is const.
+// From FFmpeg 7.0 on, write callbacks receive const bytes.
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 using written_byte = const std::uint8_t;
 #else
 using written_byte = std::uint8_t;
 #endif
 
-// What an encoder takes, as FFmpeg lists it; null if it states nothing. From FFmpeg 7.1 on, lists
-// are asked for.
+// The formats and rates that an encoder supports; null if FFmpeg does not list them. FFmpeg 7.1
+// replaced the fields by a function.
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
 template <class T>
 const T* supported_by(const AVCodec& encoder, AVCodecConfig what) noexcept {

@@ -23,7 +23,7 @@ bool holds_packets(const AVOutputFormat& format) noexcept {
   return !is_among(others, std::string_view(format.name));
 }
 
-// Codecs of a container.
+// The codecs of a container.
 struct codecs_of_container {
   std::string_view container;
   std::span<const AVCodecID> codecs;
@@ -36,8 +36,7 @@ static bool lists(std::span<const codecs_of_container> table, std::string_view c
   });
 }
 
-// Codecs that FFmpeg's muxers take beside the usual ones of the container, where neither a list of
-// FFmpeg nor the muxer says which.
+// Other codecs that a container can hold, which neither FFmpeg's list nor its muxer shows.
 static bool is_held_beside(std::string_view container, AVCodecID codec) noexcept {
   constexpr static std::array program_stream{
       AV_CODEC_ID_MPEG1VIDEO,  AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4,     AV_CODEC_ID_H264,
@@ -59,8 +58,8 @@ static bool is_held_beside(std::string_view container, AVCodecID codec) noexcept
   return lists(table, container, codec);
 }
 
-// Codecs that FFmpeg lists for a container, and whose packets its reader does not find again: they
-// lie there without their bounds, or without parameters that decoders need.
+// Codecs that FFmpeg lists for a container but cannot read back: packets are stored without their
+// bounds, or without parameters of decoders.
 static bool is_lost(std::string_view container, AVCodecID codec) noexcept {
   constexpr static std::array without_bounds{AV_CODEC_ID_AAC, AV_CODEC_ID_VORBIS};
   constexpr static std::array without_blocks{AV_CODEC_ID_AAC, AV_CODEC_ID_VORBIS, AV_CODEC_ID_WMAV1,
@@ -80,7 +79,7 @@ static bool is_lost(std::string_view container, AVCodecID codec) noexcept {
   return lists(table, container, codec);
 }
 
-// Formats whose muxer has no list of codecs, and refuses those that it does not hold.
+// Formats whose muxer has no list of codecs, but refuses unsupported ones.
 static bool refuses_by_itself(std::string_view container) noexcept {
   constexpr std::array<std::string_view, 14> names{
       "mpegts", "mxf", "mxf_d10", "mxf_opatom", "gxf", "ogg", "oga",

@@ -1,4 +1,5 @@
-// Which codecs FFmpeg's containers hold such that they are read again. Its muxers take more.
+// Checks whether a container can hold a codec so that FFmpeg reads it back. FFmpeg's muxers accept
+// more.
 
 #pragma once
 
@@ -12,11 +13,11 @@ extern "C" {
 
 namespace lade::media {
 
-// Whether files of the format hold packets: those of checksums and of metadata do not.
+// Whether files of the format hold packets. Formats of checksums and of metadata do not.
 bool holds_packets(const AVOutputFormat& format) noexcept;
 
-// Whether files of the format may hold the codec. What depends on more than the codec, FFmpeg's
-// muxers tell; see says_unreadable.
+// Whether files of the format may hold the codec. If more than the codec decides, FFmpeg's muxer
+// logs a message: see says_unreadable.
 bool holds_codec(const AVOutputFormat& format, AVCodecID codec) noexcept;
 
 // The message of FFmpeg's muxer that a stream cannot be read back; empty if there is none.

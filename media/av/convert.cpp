@@ -26,8 +26,7 @@ namespace lade::media {
               feature);
 }
 
-// How the components of a frame lie in its planes; empty if they lie in a way that pictures do not
-// have.
+// The layout of a frame's components in its planes; empty if pictures have no such layout.
 static std::optional<plane_layout> layout_of(const AVPixFmtDescriptor& format) noexcept {
   const auto& comp = format.comp;
   const int count = format.nb_components;
@@ -36,7 +35,7 @@ static std::optional<plane_layout> layout_of(const AVPixFmtDescriptor& format) n
     return comp[c].plane == plane && comp[c].offset == offset * bytes &&
            comp[c].step == step * bytes;
   };
-  if (count <= 2 && lies(0, 0, 0, 1)) return plane_layout::grey;  // alpha has a plane of its own
+  if (count <= 2 && lies(0, 0, 0, 1)) return plane_layout::grey;  // alpha has its own plane
   const bool rgb = (format.flags & AV_PIX_FMT_FLAG_RGB) != 0;
   if (rgb && lies(0, 2, 0, 1) && lies(1, 0, 0, 1) && lies(2, 1, 0, 1))
     return count == 4 ? plane_layout::g_b_r_a : plane_layout::g_b_r;
@@ -143,8 +142,8 @@ picture picture_of(const frame& from) {
   return result;
 }
 
-// Exif describes the same eight orientations: 6 is to be turned clockwise by 90 degrees, 2 to be
-// mirrored left to right, 7 and 5 to be mirrored and then turned by 90 and 270 degrees.
+// Exif's orientations: 6 is 90 degrees clockwise, 2 is mirrored left to right, 7 and 5 are mirrored
+// and then turned by 90 and 270 degrees.
 int exif_orientation_of(const stream_info& stream) noexcept {
   const auto [degrees, mirrored] = stream.orientation();
   switch (degrees) {

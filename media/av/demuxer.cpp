@@ -20,17 +20,17 @@
 
 namespace lade::media {
 
-// The file is made on the thread that reads it.
+// The file is opened on the thread that reads it.
 struct demuxer::state {
   std::unique_ptr<thread_pool> thread;  // null for a file in memory
   blocking_input* slow = nullptr;       // the input of `file`; null for a file in memory
   std::unique_ptr<format_reader> file;
   std::atomic<bool> busy = false;
-  std::vector<packet> held;          // read by stream(), not yet yielded; in the order of the file
-  bool was_read_separately = false;  // since stream() read: the file is elsewhere
+  std::vector<packet> held;          // read by stream(), not yet yielded, in file order
+  bool was_read_separately = false;  // since stream() read: the file's position is elsewhere
 };
 
-// Held by the one coroutine that uses a demuxer.
+// Marks the demuxer as used by one coroutine.
 class demuxer_use {
  public:
   demuxer_use(std::atomic<bool>& busy, const std::string& name) : busy_(busy) {
@@ -67,8 +67,8 @@ demuxer::demuxer(demuxer&&) noexcept = default;
 demuxer& demuxer::operator=(demuxer&&) noexcept = default;
 demuxer::~demuxer() = default;
 
-// On the opened demuxer's own thread. The caller keeps the state, so that it is not destroyed on
-// that thread.
+// Opens the file on the demuxer's thread. The caller keeps the state, so that it is not destroyed
+// on that thread.
 template <class State>
 static task<> open_slowly(State& state, std::shared_ptr<const byte_reader> from,
                           demux_options options) {
@@ -153,13 +153,13 @@ static task<packets> read_window(std::shared_ptr<State> kept, int stream, time_w
   co_return result;
 }
 
-// The state is taken before the coroutine begins: until then, the demuxer may be moved.
+// Copies the state before the coroutine starts: until then, the demuxer may be moved.
 task<packets> demuxer::read(int stream, time_window window) {
   return read_window(state_, stream, window);
 }
 
-// Collects packets of several streams until those of one are an element. What it has read stays in
-// `held` until it is taken, for the next collector.
+// Collects packets of several streams until one stream has an element. Other packets stay in `held`
+// for the next collector.
 class packet_collector {
  public:
   packet_collector(format_reader& file, std::vector<int> streams,
@@ -169,7 +169,7 @@ class packet_collector {
     std::erase_if(held_, [&](const packet& each) { return place_of(each) == streams_.size(); });
   }
 
-  // Reads until there is an element. Returns false at the end.
+  // Reads until an element is complete. Returns false at the end.
   bool read() {
     file_.select(streams_);
     while (!ended_) {
@@ -185,7 +185,7 @@ class packet_collector {
     return false;
   }
 
-  // The bytes of the element, and the element, which is then no longer held.
+  // The size of the element; the element, which is removed from `held`.
   std::size_t bytes() const noexcept { return parts_[chosen_].bytes; }
 
   packets take() {
@@ -204,7 +204,7 @@ class packet_collector {
   }
 
  private:
-  // The packets of a stream among those that were examined.
+  // The packets of a stream among the examined ones.
   struct part {
     explicit part(stream_info stream) : info(std::move(stream)) {}
 
@@ -235,7 +235,7 @@ class packet_collector {
     to.bytes += memory_of(next.get());
   }
 
-  // Whether the packet is behind the duration of an element.
+  // Whether the packet is after the duration of an element.
   bool is_behind(const part& candidate, const packet& next) const {
     if (!options_.duration || candidate.packets == 0) return false;
     const auto stamp = order_of(next.get());
@@ -254,7 +254,7 @@ class packet_collector {
   packet_stream_options options_;
   std::vector<packet>& held_;
   std::size_t examined_ = 0;  // of the held packets
-  std::vector<part> parts_;   // of each stream
+  std::vector<part> parts_;   // by stream
   std::size_t chosen_ = 0;    // the stream of the element
   bool ended_ = false;
 };
@@ -283,7 +283,7 @@ static async_generator<packets> stream_packets(std::shared_ptr<State> kept,
   bool found = false;
   const std::function<void()> read = [&] {
     if (kept->was_read_separately) kept->file->rewind();
-    kept->was_read_separately = true;  // if this fails, the next call begins anew
+    kept->was_read_separately = true;  // if this fails, the next call starts again
     found = collector.read();
     kept->was_read_separately = false;
   };

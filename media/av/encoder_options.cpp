@@ -20,7 +20,7 @@ namespace lade::media {
   throw error(errc::invalid_argument, doing, "the option " + std::string(key) + " " + reason);
 }
 
-// Options that state what a member states, with the member.
+// Options that duplicate a member, and the member.
 static const char* member_of_option(std::string_view key) noexcept {
   using pair = std::pair<std::string_view, const char*>;
   constexpr auto known = std::to_array<pair>({{"video_size", "width and height"},
@@ -51,7 +51,7 @@ static const char* member_of_option(std::string_view key) noexcept {
   return found == known.end() ? nullptr : found->second;
 }
 
-// Fields that are the encoder's own, or that lade sets by the format.
+// Options that the encoder sets, or lade by the format.
 static bool is_of_encoder(std::string_view key) noexcept {
   constexpr auto known = std::to_array<std::string_view>({"frame_size", "chroma_sample_location"});
   return std::find(known.begin(), known.end(), key) != known.end();
@@ -65,7 +65,7 @@ static bool names_file(std::string_view key) noexcept {
 static void check_flags(const AVCodec& encoder, const char* value, std::string_view doing) {
   const av_codec_context scratch(check_av(avcodec_alloc_context3(&encoder)));
   scratch->flags = AV_CODEC_FLAG_GLOBAL_HEADER;
-  if (av_opt_set(scratch.get(), "flags", value, 0) < 0) return;  // avcodec_open2 says so
+  if (av_opt_set(scratch.get(), "flags", value, 0) < 0) return;  // avcodec_open2 reports it
   const int passes = AV_CODEC_FLAG_PASS1 | AV_CODEC_FLAG_PASS2;
   if ((scratch->flags & passes) != 0)
     refuse_option("flags", "asks for one of two passes, which are not offered", doing);
@@ -75,12 +75,12 @@ static void check_flags(const AVCodec& encoder, const char* value, std::string_v
     refuse_option("flags", "takes off global_header, which packets of lade have", doing);
 }
 
-// Options that have the options of a library as their value.
+// Options whose value is a list of a library's options.
 static bool is_nested(std::string_view key) noexcept {
   return key.ends_with("-params") || key == "x264opts";
 }
 
-// A key as FFmpeg passes it on: without blanks, quotes and escapes.
+// A key as FFmpeg passes it to the library: without blanks, quotes and escapes.
 static std::string plain_key(std::string_view key) {
   std::string plain;
   for (const char each : key)
@@ -88,14 +88,14 @@ static std::string plain_key(std::string_view key) {
   return plain;
 }
 
-// Libraries take '_' and '-' for one.
+// Libraries treat '_' and '-' alike.
 static std::string library_key(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
 }
 
-// Names by which libraries read and write files, or state what members state. `option`: whose value
-// the name is in.
+// Library options that read or write files, or that duplicate a member. `option`: the option with
+// the list.
 static bool is_refused_in_library(std::string_view option, std::string_view key) {
   if (key == "film-grain") return option == "x265-params";  // a file there, a number elsewhere
   constexpr auto names = std::to_array<std::string_view>({"pass",

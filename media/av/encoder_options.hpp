@@ -1,5 +1,5 @@
-// Which options of FFmpeg's encoders are refused: those that state what members of the options of
-// lade state, and those that read or write files.
+// Refuses options of FFmpeg's encoders that duplicate members of lade's options, or that read or
+// write files.
 
 #pragma once
 
@@ -15,18 +15,18 @@ extern "C" {
 
 namespace lade::media {
 
-// Throws error(invalid_argument) naming an option that is refused; `doing` is the text of errors.
+// Throws error(invalid_argument) naming a refused option, with `doing` as the operation.
 void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
                            const rate_members& members, std::string_view doing);
 
-// Makes libx265 print nothing, unless the options say what it prints.
+// Makes libx265 print nothing, unless the options set its log level.
 void silence_library(const AVCodec& encoder, AVDictionary*& options);
 
-// Throws error(invalid_argument) if an encoder has warned of an option that it does not know:
-// x264-params and others only cause a warning.
+// Throws error(invalid_argument) if an encoder has warned about an unknown option: for x264-params
+// and others, a warning is the only sign.
 void refuse_ignored_options(const av_messages& messages, std::string_view doing);
 
-// What is encoded, as a text: size, pixel or sample format, rate, channels and time base.
+// The encoder's input format as text: size, pixel or sample format, rate, channels and time base.
 std::string stated_format(const AVCodecContext& context);
 
 }  // namespace lade::media

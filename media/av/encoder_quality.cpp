@@ -22,7 +22,7 @@ static bool is_listed(const std::array<std::string_view, N>& names,
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Codecs with loss whose encoders ignore a bit rate. Those without loss have none.
+// Lossy codecs whose encoders ignore a bit rate.
 static bool ignores_bit_rate(std::string_view codec) noexcept {
   constexpr auto names = std::to_array<std::string_view>(
       {"amv",        "aptx",   "aptx_hd",      "asv1",     "asv2",     "cfhd",   "cinepak",
@@ -31,11 +31,11 @@ static bool ignores_bit_rate(std::string_view codec) noexcept {
        "nellymoser", "prores", "ra_144",       "roq",      "roq_dpcm", "rpza",   "smc",
        "svq1",       "vbn",    "wavpack",      "webp",     "xface"});
   const bool counts = codec.starts_with("adpcm_") && codec != "adpcm_g726" &&
-                      codec != "adpcm_g726le";  // of bits for each sample
+                      codec != "adpcm_g726le";  // whose bits per sample follow the bit rate
   return counts || codec.starts_with("pcm_") || is_listed(names, codec);
 }
 
-// Encoders whose bit rate is a limit beside a quality.
+// Encoders for which a bit rate limits a quality.
 static bool has_limited_quality(std::string_view encoder) noexcept {
   return encoder == "libvpx" || encoder == "libvpx-vp9" || encoder == "libaom-av1";
 }
@@ -61,10 +61,11 @@ const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& e
                               const rate_members& members) noexcept {
   const std::string_view name = encoder.name;
   const std::string_view option = entry.key;
-  constexpr auto dnxhd = std::to_array<std::string_view>({"dnxhd", "0"});  // others have no rate
+  constexpr auto dnxhd = std::to_array<std::string_view>({"dnxhd", "0"});  // other profiles have no
+                                                                           // bit rate
   const bool is_dnxhr = name == "dnxhd" && option == "profile" && !is_listed(dnxhd, entry.value);
   if (is_dnxhr && members.bit_rate) return "bit_rate";
-  const bool is_webp = name.starts_with("libwebp");  // where lossless has a quality, too
+  const bool is_webp = name.starts_with("libwebp");  // its lossless mode has a quality, too
   if (option == "crf" && !members.quality && has_limited_quality(name)) return nullptr;
   const bool is_lossless = option == "lossless" && !is_webp && entry.value != std::string_view("0");
   if (option == "crf" || option == "qp" || is_lossless) return one_of(members);
@@ -82,15 +83,15 @@ const char* overridden_in_library(std::string_view key, std::string_view value,
   return is_listed(modes, key) && members.quality && !members.bit_rate ? "quality" : nullptr;
 }
 
-// The qualities of an encoder, and how it is told them.
+// The range of an encoder's qualities, and its option for them.
 struct quality_scale {
   double best;
   double worst;
   const char* option = nullptr;  // if null, AVCodecContext::global_quality
 };
 
-// Encoders that take a quality with AV_CODEC_FLAG_QSCALE. Others ignore the flag, or take a number
-// in another unit, such as libshine, libfdk_aac and those of hardware.
+// Encoders that use AVCodecContext::global_quality with AV_CODEC_FLAG_QSCALE. Others ignore the
+// flag, or use another unit, such as libshine, libfdk_aac and hardware encoders.
 static std::optional<quality_scale> scale_of_context(std::string_view encoder) {
   struct known_scale {
     std::string_view encoder;
@@ -119,8 +120,8 @@ static std::optional<quality_scale> scale_of_context(std::string_view encoder) {
   return found->scale;
 }
 
-// Of an option with a range. libx264 clips qualities beyond 51 without a word; values below 0
-// mean that none is given, and so does 0 where it is the default, as of libsvtav1.
+// The scale of an option. libx264 clips qualities above 51 silently. Values below 0 mean "not set",
+// and so does 0 where it is the default, as in libsvtav1.
 static quality_scale scale_of_option(const AVCodec& encoder, const AVOption& option) {
   const bool lacks_zero = option.type == AV_OPT_TYPE_INT && option.default_val.i64 == 0;
   const double least = std::max(option.min, lacks_zero ? 1.0 : 0.0);
@@ -142,7 +143,7 @@ static std::optional<quality_scale> scale_of_encoder(const AVCodecContext& conte
   return scale_of_context(context.codec->name);
 }
 
-// In digits that do not depend on the locale.
+// Formats independently of the locale.
 static std::string digits_of(double value) {
   std::array<char, 32> text;
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;

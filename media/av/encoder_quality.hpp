@@ -1,4 +1,4 @@
-// What the members `bit_rate` and `quality` of options mean to FFmpeg's encoders.
+// Applies the members `bit_rate` and `quality` of options to FFmpeg's encoders.
 
 #pragma once
 
@@ -11,27 +11,26 @@ extern "C" {
 
 namespace lade::media {
 
-// Which of the two are given.
+// Whether each of the two is set.
 struct rate_members {
   bool bit_rate = false;
   bool quality = false;
 };
 
-// Throws error(invalid_argument) for a bit rate that the encoder does not have, and for a bit rate
-// and a quality of an encoder that uses one of them; `doing` is the text of errors.
+// Throws error(invalid_argument) if the encoder ignores bit rates, or if both members are set and
+// it uses only one. `doing`: the operation.
 void check_rate_members(const AVCodec& encoder, const rate_members& members,
                         std::string_view doing);
 
-// The given member that an option of the encoder, or of the library in it, would override or
-// repeat; null if there is none.
+// The set member that an option of the encoder, or of its library, would override or repeat; null
+// if there is none.
 const char* overridden_member(const AVCodec& encoder, const AVDictionaryEntry& entry,
                               const rate_members& members) noexcept;
 const char* overridden_in_library(std::string_view key, std::string_view value,
                                   const rate_members& members) noexcept;
 
 // Sets the quality of an encoder that is not open: in `options` if it has an option for it, else in
-// the context. Throws error(invalid_argument), naming the range, for a quality that the encoder
-// does not have.
+// the context. Throws error(invalid_argument), naming the range, for an unsupported quality.
 void set_quality(AVCodecContext& context, double quality, AVDictionary*& options,
                  std::string_view doing);
 

@@ -108,7 +108,7 @@ void format_reader::make_io() {
   throw std::bad_alloc();
 }
 
-// Playlists, manifests, devices and network sessions.
+// Formats that refer to other files: playlists, manifests, devices and network sessions.
 static bool refers_to_other_files(const AVInputFormat& format) noexcept {
   constexpr std::array<std::string_view, 10> refused{
       "hls", "dash", "concat", "imf", "sdp", "rtsp", "rtp", "sap", "vobsub", "webm_dash_manifest"};
@@ -261,8 +261,8 @@ void format_reader::check_file_end() {
   report_missing(missing.empty() ? missing_samples() : missing);
 }
 
-// The reason if samples are missing at the end of an MP4 file; else empty. The last box may extend
-// to the end of the file, so only the tables tell. Samples of fragments are unknown until read.
+// Describes samples that are missing at the end of an MP4 file; else empty. The last box may extend
+// to the end of the file, so only the tables show it. Samples of fragments are unknown until read.
 std::string format_reader::missing_samples() const {
   if (!is_mov() || tables_.has_fragments) return {};
   std::uint64_t end = 0;

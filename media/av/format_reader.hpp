@@ -73,7 +73,7 @@ class format_reader {
   // Whether the headers state all parameters that decoders need.
   bool states_parameters() const noexcept;
 
-  // Whether the file states decoding times. FFmpeg guesses those of Matroska and NUT.
+  // Whether the file states decoding times. For Matroska and NUT, FFmpeg guesses them.
   bool states_decoding_times() const noexcept;
 
   // How many times damage was tolerated: an error that ended the packets, or a truncated file.

@@ -36,7 +36,7 @@ int format_writer::check(int result, std::string_view operation, const av_messag
   return check_av(result, doing(operation), messages);
 }
 
-// Makes a call after whose failure the file cannot be continued.
+// Makes a call. If it fails, the file cannot be continued.
 template <class Call>
 void format_writer::or_fail(Call call) try {
   call();
@@ -45,7 +45,7 @@ void format_writer::or_fail(Call call) try {
   throw;
 }
 
-// Formats of several files, of devices and of the network.
+// Formats of several files, of devices and of networks.
 static bool writes_other_files(const AVOutputFormat& format) noexcept {
   constexpr std::array<std::string_view, 9> refused{
       "hls",        "dash",      "segment", "tee", "fifo", "hds", "smoothstreaming",
@@ -117,7 +117,7 @@ format_writer::track& format_writer::track_of(int stream) {
               "it has " + std::to_string(tracks_.size()));
 }
 
-// MP4's box of VP8 and VP9 needs their pixel format.
+// MP4's box for VP8 and VP9 requires their pixel format.
 static void check_pixel_format(const AVOutputFormat& format, const stream_info& stream,
                                std::string_view doing) {
   const auto& parameters = stream.parameters();
@@ -129,7 +129,7 @@ static void check_pixel_format(const AVOutputFormat& format, const stream_info& 
                             stream.codec(), stream.name()));
 }
 
-// FFmpeg's texts end at the first NUL.
+// FFmpeg's strings end at the first NUL.
 static void check_metadata(const metadata& entries, std::string_view doing) {
   for (const auto& [key, value] : entries)
     if (key.find('\0') != key.npos || value.find('\0') != value.npos)
@@ -143,7 +143,7 @@ static void fill_dictionary(AVDictionary*& into, const metadata& from) {
     check_av(av_dict_set(&into, key.c_str(), value.c_str(), AV_DICT_MULTIKEY), "set metadata");
 }
 
-// The tag that the source's container has for the codec, if it means the same in this one.
+// The codec tag of the source's container, if it means the same in this container.
 static std::uint32_t kept_tag(const AVOutputFormat& format,
                               const AVCodecParameters& parameters) noexcept {
   const auto* tags = format.codec_tag;
@@ -212,8 +212,8 @@ void format_writer::set_orientation(int stream, display_orientation orientation)
   output.orientation = orientation;
 }
 
-// The inverse of orientation_of_matrix (stream_info.cpp). An upright one is stated where the source
-// had another.
+// Writes the inverse of orientation_of_matrix (stream_info.cpp). An upright orientation is written
+// if the source had another one.
 void format_writer::state_orientation(int stream) {
   const auto& output = track_of(stream);
   if (output.orientation == output.source.orientation() &&
@@ -229,7 +229,7 @@ void format_writer::state_orientation(int stream) {
   check_av(set_display_matrix(*context_->streams[stream], matrix.data()), doing("write"));
 }
 
-// Whether the headers of a stream have start codes, so that packets can begin with them.
+// Whether the headers of a stream have start codes, so that packets can start with them.
 static bool has_start_codes(const AVCodecParameters& parameters) noexcept {
   constexpr std::array<AVCodecID, 8> codecs{
       AV_CODEC_ID_MPEG1VIDEO, AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4, AV_CODEC_ID_H264,
@@ -373,8 +373,8 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
                     stream.name());
 }
 
-// Whether to drop the last packet of FLAC's encoder: it has only side data. These containers would
-// store it as an empty frame.
+// Whether to drop the last packet of FLAC's encoder, which has only side data: these containers
+// would store it as an empty frame.
 static bool is_excluded(const AVOutputFormat& format, const packet& next) noexcept {
   const std::string_view name = format.name;
   return next.data().empty() && (name == "avi" || name == "nut");

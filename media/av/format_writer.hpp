@@ -59,7 +59,8 @@ class format_writer {
   struct track {
     stream_info source;
     display_orientation orientation;
-    av_bsf_context filter;  // puts headers into packets, where the container has no other place
+    av_bsf_context filter;  // inserts headers into packets if the container stores them nowhere
+                            // else
     std::optional<decoding_times> times;  // if the source does not state them
     std::optional<std::int64_t> last_dts;
   };

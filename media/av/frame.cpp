@@ -32,7 +32,8 @@ std::optional<std::int64_t> frame::pts() const noexcept {
   return pts;
 }
 
-// Times of a file may be so large that a result does not fit: the error names the stream.
+// Computes with times of a file, which may be so large that the result overflows. The error names
+// the stream.
 template <class Compute>
 static auto compute_times(const frame& source, Compute compute) {
   try {
@@ -62,7 +63,7 @@ int frame::height() const noexcept { return frame_->height; }
 bool frame::is_key() const noexcept { return is_key_frame(*frame_); }
 bool frame::is_interlaced() const noexcept { return is_interlaced_frame(*frame_); }
 
-// FFmpeg's names of enumerators may be null.
+// FFmpeg returns null for unknown enumerators.
 static std::string_view known(const char* name) noexcept { return name ? name : "unknown"; }
 
 std::string_view frame::pixel_format() const noexcept {
@@ -107,10 +108,10 @@ int frame::planes() const noexcept {
               reason);
 }
 
-// How the components of one plane are stored.
+// The elements of one plane.
 struct plane_shape {
   element_type type = element_type::u8;
-  int components = 0;  // side by side
+  int components = 0;  // interleaved
 };
 
 static plane_shape shape_of_plane(const frame& source, const AVPixFmtDescriptor& format,
@@ -139,7 +140,7 @@ static plane_shape shape_of_plane(const frame& source, const AVPixFmtDescriptor&
 
 static int shifted_up(int size, int shift) { return -((-size) >> shift); }
 
-// The bytes of rows that may go down or up in memory.
+// The bytes of rows whose stride may be negative.
 static buffer memory_of_rows(const std::shared_ptr<const AVFrame>& owner, std::byte* first,
                              std::ptrdiff_t stride, std::ptrdiff_t rows, std::size_t row_bytes) {
   auto* lowest = stride < 0 ? first + stride * (rows - 1) : first;

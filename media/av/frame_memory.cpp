@@ -56,7 +56,7 @@ void charge_frame(AVFrame& frame) {
     if (each != nullptr) bytes += each->size;
   for (int i = 0; i < frame.nb_extended_buf; ++i) bytes += frame.extended_buf[i]->size;
   auto charged = std::make_unique<memory_charge>(bytes);
-  // FFmpeg hands it from copy to copy and never looks at it.
+  // FFmpeg shares opaque_ref between copies and does not read it.
   auto* first = reinterpret_cast<std::uint8_t*>(charged.get());
   auto* owner = check_av(av_buffer_create(
       first, sizeof(memory_charge),
@@ -67,7 +67,7 @@ void charge_frame(AVFrame& frame) {
   frame.opaque_ref = owner;
 }
 
-// From the pool, or the calling stage.
+// Allocates from the pool; without one, for the calling stage.
 static AVBufferRef* allocate_from(std::optional<buffer_pool>& pool, std::size_t bytes) {
   return pool ? make_av_buffer(pool->allocate_now(bytes)) : allocate_av_buffer(bytes);
 }
@@ -76,8 +76,8 @@ static std::size_t rounded_up(std::size_t bytes) noexcept {
   return (bytes + buffer::alignment - 1) / buffer::alignment * buffer::alignment;
 }
 
-// Fills the line sizes of the smallest width that has aligned ones for all planes, as decoders that
-// use vector instructions need. Returns the aligned height, or an error.
+// Sets the line sizes to those of the smallest width that aligns all planes, as vector instructions
+// require. Returns the aligned height, or an error.
 static int align_lines(AVCodecContext& codec, AVFrame& frame) {
   int width = frame.width;
   int height = frame.height;
@@ -104,7 +104,7 @@ static int allocate_picture(AVCodecContext& codec, AVFrame& frame,
   const int result = av_image_fill_plane_sizes(bytes, static_cast<AVPixelFormat>(frame.format),
                                                height, lines.data());
   if (result < 0) return result;
-  // Decoders read and write some bytes behind a plane.
+  // Decoders read and write some bytes past a plane.
   constexpr std::size_t behind = 2 * buffer::alignment;
   std::size_t total = 0;
   for (const auto plane : bytes)

@@ -1,4 +1,4 @@
-// Memory of frames: buffers of the calling stage, so that its run's budget counts them.
+// Allocates frames from the memory of the calling stage, so that its run's budget counts them.
 
 #pragma once
 
@@ -14,12 +14,12 @@ struct AVFrame;
 
 namespace lade::media {
 
-// The pool from which the threads of a decoder take memory: that of the last call to the decoder.
-// The `opaque` of its context; null for a decoder that works on the calling thread. Any thread.
+// The pool of a decoder's threads: that of the last call to the decoder. It is the `opaque` of the
+// decoder's context, or null if the decoder works on the calling thread. Thread-safe.
 class thread_memory {
  public:
-  void enter();  // called in each call to the decoder
-  void leave();  // called when no thread of the decoder works
+  void enter();  // call in each call to the decoder
+  void leave();  // call when no thread of the decoder works
   std::optional<buffer_pool> pool() const;
 
  private:
@@ -27,16 +27,16 @@ class thread_memory {
   std::optional<buffer_pool> pool_;
 };
 
-// Memory of the calling stage as FFmpeg's buffer.
+// Allocates a buffer of FFmpeg from the memory of the calling stage.
 AVBufferRef* allocate_av_buffer(std::size_t bytes);
 
-// Charges the memory of a frame that FFmpeg allocated to the calling stage, for as long as it or a
-// copy of it is kept. Replaces what was charged for it before.
+// Charges the memory of a frame that FFmpeg allocated to the calling stage, until the frame and its
+// copies are freed. Replaces an earlier charge.
 void charge_frame(AVFrame& frame);
 
-// The `get_buffer2` of decoders that allow one (AV_CODEC_CAP_DR1). Any thread of theirs. Uses
-// FFmpeg's own, which keeps a pool for each decoder, outside of a stage, and for formats of
-// hardware and palettes.
+// The callback `get_buffer2` of decoders that support it (AV_CODEC_CAP_DR1). Called by any of the
+// decoder's threads. Outside of a stage, and for formats of hardware and palettes, it calls
+// FFmpeg's default, which keeps a pool per decoder.
 int allocate_frame_memory(AVCodecContext* codec, AVFrame* frame, int flags);
 
 }  // namespace lade::media

@@ -1,4 +1,4 @@
-// What frames of videos become.
+// The sizes and tensors of decoded video frames.
 
 #pragma once
 
@@ -10,12 +10,11 @@
 
 namespace lade::media {
 
-// The tensor of one frame, whose size the options have.
+// The spec of a frame's tensor. The options must have a size.
 tensor_spec frame_spec(const image_options& options);
 
-// The options with the size of a stored picture as it is shown, unless they have one. Throws
-// error(invalid_argument) if they have only a width or a height; `name` is what errors call the
-// video.
+// Returns the options with the displayed size of a stored picture, if they have no size. Throws
+// error(invalid_argument) if they have only a width or a height. `name`: of the video, for errors.
 image_options with_size(const image_options& options, int width, int height,
                         const rational& sample_aspect, int exif_orientation, std::string_view name);
 

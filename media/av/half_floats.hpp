@@ -1,4 +1,4 @@
-// Floats of 16 bits from floats of 32, rounded to nearest, halves to even.
+// Conversions of 32-bit floats to 16-bit floats, rounded to nearest, ties to even.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// The index of a video in a file, version 1:
+// The format of a file with the index of a video, version 1:
 //
 //   "LADEVIDX", u32 version
 //   stream      see stored_stream.hpp
@@ -35,7 +35,7 @@ static constexpr std::string_view index_signature = "LADEVIDX";
 static constexpr std::uint32_t index_version = 1;
 static constexpr std::size_t indexed_packet_bytes = 4 * 8 + 4 + 1;
 
-// Of the byte that says how frames are found.
+// Values of the byte after the file's length.
 static constexpr std::uint8_t index_without_positions = 0;
 static constexpr std::uint8_t index_with_positions = 1;
 static constexpr std::uint8_t index_is_sequential = 2;
@@ -95,7 +95,7 @@ packet_index packet_index::parse(const buffer& bytes, std::string_view name) {
   return {std::move(stream), std::move(packets), kind == index_with_positions, file_bytes};
 }
 
-// Another for each call, of this process, of others, and of other machines.
+// A name that is unique per call, across processes and machines.
 static std::string name_of_partial(const std::string& path) {
   static std::atomic<unsigned> count = 0;
   return fmt::format("{}.partial-{}-{}-{}", path, std::random_device()(), getpid(), ++count);

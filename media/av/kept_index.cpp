@@ -24,15 +24,15 @@ extern "C" {
 
 namespace lade::media {
 
-// One level: a mistyped name creates no tree of directories.
+// Creates one level only, so that a mistyped path creates no tree of directories.
 static void make_directory_of_indexes(const std::string& path) {
   std::error_code code;
   std::filesystem::create_directory(path, code);
   if (code) throw error(code, "create the directory of indexes " + path, code.message());
 }
 
-// What tells the bytes of a file from others of its name: of an object its entity tag, of a file
-// the time of modification. Empty if there is neither, as of a member of an archive.
+// Identifies the version of a file: the entity tag of an object, the modification time of a file.
+// Empty if there is neither, as for a member of an archive.
 static std::string identity_of_file(const byte_reader& reader) {
   if (const auto tag = reader.etag(); !tag.empty()) return std::string(tag);
   const auto* file = dynamic_cast<const io::file*>(&reader);
@@ -40,8 +40,8 @@ static std::string identity_of_file(const byte_reader& reader) {
   return std::to_string(file->info().modified.time_since_epoch().count());
 }
 
-// The same for all processes and working directories: of a file its path, absolute and without
-// links; of an object its URL.
+// A location that is equal in all processes and working directories: the canonical path of a file,
+// the URL of an object.
 static std::string location_of_file(const byte_reader& file) {
   if (!scheme_of(file.name()).empty()) return file.name();
   std::error_code code;
@@ -49,7 +49,7 @@ static std::string location_of_file(const byte_reader& file) {
   return code ? file.name() : path.string();
 }
 
-// Raised with each change of what the index of a file holds, or of the format of indexes.
+// Must be incremented with each change of the index's contents or format.
 static constexpr int index_rules = 2;
 
 static constexpr std::string_view index_suffix = ".lade-video-index";
@@ -85,14 +85,15 @@ task<std::optional<packet_index>> load_kept_index(std::string path) {
   co_return found;
 }
 
-// Whether the process has not asked that of the directory before, or of one in its place since.
+// Whether this is the first call for the directory. The table has one directory per slot: a call
+// for another one replaces it.
 static bool is_new_directory(const std::filesystem::path& directory) {
   static std::array<std::atomic<std::size_t>, 64> known{};
   const auto hash = std::filesystem::hash_value(directory);
   return known[hash % known.size()].exchange(hash) != hash;
 }
 
-// Removes what killed processes have written of indexes: others write for less than a day.
+// Removes partial files of killed processes. Writing an index takes less than a day.
 static void remove_abandoned_indexes(const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
   const auto partial = std::string(index_suffix) + ".partial-";

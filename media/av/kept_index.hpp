@@ -1,4 +1,4 @@
-// Indexes of videos that are kept in a directory for later runs.
+// Caches indexes of videos in a directory, for later runs.
 
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace lade::media {
 
-// Where the index of a file is kept: a file of `options.index_directory`, whose name is made of all
-// that decides what the index is. Creates the directory. Empty if nothing tells whether the file
-// has changed. Throws error with the system's reason for a directory that cannot be created.
+// The path of a file's cached index in `options.index_directory`. Its name is a hash of everything
+// that determines the index. Creates the directory; throws error with the system's reason if that
+// fails. Empty if nothing shows whether the file has changed.
 std::string path_of_kept_index(const byte_reader& file, const video_options& options);
 
-// Empty if there is none, or it is damaged.
+// Returns nothing if there is no index or it is damaged.
 task<std::optional<packet_index>> load_kept_index(std::string path);
 
-// Does nothing if the directory cannot be written. Removes files of its writers that were killed,
-// if they are older than a day, when the process first writes into the directory. Blocks.
+// Does nothing if the directory is not writable. When the process first writes into the directory,
+// it removes partial files older than a day, which killed processes have left. Blocks.
 void keep_index(const packet_index& index, const std::string& path);
 
 }  // namespace lade::media

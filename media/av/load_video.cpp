@@ -16,7 +16,7 @@
 
 namespace lade::media {
 
-// The frames of the index that begin in a window.
+// The frames of the index that start in a window.
 static std::vector<std::int64_t> frames_within(const packet_index& index,
                                                const time_window& window) {
   std::vector<std::int64_t> numbers;
@@ -28,7 +28,8 @@ static std::vector<std::int64_t> frames_within(const packet_index& index,
   return numbers;
 }
 
-// Decodes into a tensor on the calling thread. Returns how many times damage was tolerated.
+// Decodes into a tensor on the calling thread. Returns the number of times that damage was
+// tolerated.
 static std::uint64_t write_video(const video& from, const std::vector<std::int64_t>& numbers,
                                  const load_video_options& options, const tensor& frames,
                                  const std::stop_token& stop) {
@@ -43,14 +44,14 @@ static std::uint64_t write_video(const video& from, const std::vector<std::int64
   return from.damaged() + counted.damaged;
 }
 
-// Texts of load_video's options.
+// Copies of the strings in load_video's options.
 struct loading_texts {
   std::string decoder;
   std::string options;
   std::string index_directory;
 };
 
-// `texts`: what the options refer to.
+// `texts`: owns the strings of the options.
 static task<loaded_video> load_video_of(std::string path, load_video_options options,
                                         std::shared_ptr<const loading_texts> /*texts*/) {
   auto from = co_await io::open_reader(std::move(path));

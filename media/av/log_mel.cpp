@@ -85,7 +85,7 @@ static std::span<const float> mono_samples(const tensor& waveform, const log_mel
   return samples;
 }
 
-// The sample at any place near the waveform, which is reflected at its ends.
+// The sample at an index that may be outside of the waveform, which is reflected at its ends.
 static float reflected(std::span<const float> samples, std::int64_t at) noexcept {
   const auto last = static_cast<std::int64_t>(samples.size()) - 1;
   if (at < 0) at = -at;
@@ -93,7 +93,7 @@ static float reflected(std::span<const float> samples, std::int64_t at) noexcept
   return samples[static_cast<std::size_t>(std::clamp<std::int64_t>(at, 0, last))];
 }
 
-// Puts a windowed frame into one lane. `begin`: the place of its first sample.
+// Writes a windowed frame into one lane. `begin`: the index of its first sample.
 static void load_frame(std::span<const float> samples, std::int64_t begin,
                        std::span<const float> window, std::size_t lane,
                        std::vector<lane_fft::value>& into) {
@@ -109,7 +109,7 @@ static void load_frame(std::span<const float> samples, std::int64_t begin,
   }
 }
 
-// Magnitudes to the power, in `re`.
+// Stores magnitudes raised to the power in `re`.
 static void raise_magnitudes(std::vector<lane_fft::value>& spectrum, double power) {
   for (auto& each : spectrum) {
     for (std::size_t l = 0; l < lane_fft::lanes; ++l)
@@ -140,7 +140,7 @@ static void take_logarithms(std::span<float> values, mel_log kind, float floor) 
   for (auto& each : values) each = (std::max(each, loudest - 8) + 4) / 4;
 }
 
-// Where the values of frames [first, first + used) belong among those of `count` frames.
+// Frames [first, first + used) of `count` frames.
 struct mel_block {
   std::size_t first;
   std::size_t used;

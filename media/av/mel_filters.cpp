@@ -5,7 +5,8 @@
 
 namespace lade::media {
 
-// Slaney's scale is linear up to 1,000 Hz, 15 mel; from there, 27 mel are a factor of 6.4.
+// Slaney's mel scale (Auditory Toolbox, 1998): linear up to 1,000 Hz, which is 15 mel; above, 27
+// mel are a factor of 6.4.
 static constexpr double slaney_step = 200.0 / 3;
 static constexpr double slaney_break = 1000;
 static double slaney_growth() noexcept { return std::log(6.4) / 27; }
@@ -23,7 +24,7 @@ static double hertz_of(double mel, mel_scale scale) {
   return slaney_break * std::exp(slaney_growth() * (mel - break_mel));
 }
 
-// A triangle from `low` over `peak` to `high`, all in Hz.
+// A triangle from `low` to `high` with its peak at `peak`, in Hz.
 static mel_filter triangle(const log_mel_options& options, double low, double peak, double high) {
   mel_filter filter;
   const double height = options.equal_area ? 2 / (high - low) : 1;

@@ -15,7 +15,7 @@ struct mel_filter {
   std::vector<float> weights;
 };
 
-// `n_mels` filters over the bins of a transform of n_fft samples.
+// Returns `n_mels` filters over the bins of a transform of n_fft samples.
 std::vector<mel_filter> mel_filters_of(const log_mel_options& options);
 
 }  // namespace lade::media

@@ -143,7 +143,7 @@ struct movie_table {
   }
 };
 
-// The boxes of a track (ISO/IEC 14496-12, 8.3) that tell how many samples are listed.
+// The boxes of a track (ISO/IEC 14496-12, 8.3) that determine the number of samples.
 struct movie_track {
   std::uint32_t id = 0;
   std::uint32_t time_scale = 0;

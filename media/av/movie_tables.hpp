@@ -40,7 +40,7 @@ std::span<const std::byte> find_movie(byte_input& file, held_bytes& held);
 // A summary of the tables of a movie box. Compressed movies (cmov) are not examined.
 struct movie_tables {
   std::vector<std::uint32_t> edited;  // tracks whose edit lists have several edits with media
-  bool has_fragments = false;         // the movie may go on in other boxes (moof)
+  bool has_fragments = false;         // further samples may be in other boxes (moof)
 };
 
 // Throws error(limit_exceeded) if FFmpeg would create more than 65,536 entries and more than one

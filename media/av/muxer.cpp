@@ -13,13 +13,13 @@ class muxer::state {
   state(std::unique_ptr<byte_output> output, std::string name, const mux_options& options)
       : file(std::move(output), name, find_output_format(options.format, name), options.options) {}
 
-  memory_output* memory = nullptr;  // that the file is in
+  memory_output* memory = nullptr;  // the output, if it is in memory
   format_writer file;
 };
 
 static std::unique_ptr<byte_output> new_output(const std::string& path,
                                                const mux_options& options) {
-  (void)find_output_format(options.format, path);  // before a file is created
+  (void)find_output_format(options.format, path);  // throws before a file is created
   return std::make_unique<file_output>(path);
 }
 

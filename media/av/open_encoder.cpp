@@ -86,7 +86,7 @@ static av_codec_context opened(av_codec_context context, const encoder_settings&
   if (settings.bit_rate > 0) context->bit_rate = settings.bit_rate;
   context->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
   open_av_encoder(*context, settings, doing);
-  const bool has_threads = context->thread_count > 1;  // whose messages would be FFmpeg's own
+  const bool has_threads = context->thread_count > 1;  // FFmpeg would print their messages
   if (has_threads) context->log_level_offset = AV_LOG_TRACE;
   return context;
 }
@@ -97,7 +97,7 @@ open_encoder::open_encoder(av_codec_context context, const encoder_settings& set
       context_(opened(std::move(context), settings, doing_)),
       stream_(stream_of_encoder(*context_)) {}
 
-// libsvtav1 waits for ever when it is closed before its first picture.
+// libsvtav1 blocks forever if it is closed before its first picture.
 static void send_blank_picture(AVCodecContext& context) noexcept {
   const av_frame blank(av_frame_alloc());
   if (!blank) return;
@@ -109,7 +109,7 @@ static void send_blank_picture(AVCodecContext& context) noexcept {
 }
 
 open_encoder::~open_encoder() {
-  const av_messages messages;  // libx264 reports what it has done
+  const av_messages messages;  // captures the summary that libx264 logs
   if (sent_ == 0 && context_->codec->name == std::string_view("libsvtav1"))
     send_blank_picture(*context_);
   context_.reset();
@@ -119,7 +119,7 @@ void open_encoder::require_unfinished() const {
   if (finished_) throw error(errc::invalid_argument, doing_, "the encoder has finished");
 }
 
-// Some encoders, such as those of ProRes, take the colours from frames.
+// Some encoders, such as those of ProRes, use the colours of frames.
 static void state_colours(AVFrame& frame, const AVCodecContext& context) noexcept {
   if (context.codec_type != AVMEDIA_TYPE_VIDEO) return;
   frame.colorspace = context.colorspace;
@@ -151,7 +151,7 @@ void open_encoder::finish() {
   require_all_frames();
 }
 
-// Whether one packet has several frames, such as all of an animation.
+// Whether one packet has several frames, for instance a whole animation.
 static bool joins_frames(std::string_view encoder) noexcept {
   return encoder == "libwebp_anim" || encoder.starts_with("a64multi");
 }
@@ -164,7 +164,7 @@ void open_encoder::require_all_frames() const {
               fmt::format("the encoder made {} packets of {} frames", drained_, sent_));
 }
 
-// Until FFmpeg 6.0, encoders of video leave durations out.
+// Before FFmpeg 6.0, video encoders do not set durations.
 void open_encoder::set_duration_of(AVPacket& next) {
   const auto found = durations_.find(next.pts);
   if (found == durations_.end()) return;
@@ -172,7 +172,7 @@ void open_encoder::set_duration_of(AVPacket& next) {
   durations_.erase(found);
 }
 
-// libtheora's packets of pictures that are equal to those before.
+// Throws for an empty packet. libtheora returns one for a picture that equals the previous one.
 void open_encoder::require_content(const AVPacket& next) const {
   if (context_->codec_type != AVMEDIA_TYPE_VIDEO || next.size > 0 || next.side_data_elems > 0)
     return;
@@ -182,7 +182,7 @@ void open_encoder::require_content(const AVPacket& next) const {
                   " s is empty, and files lose such packets: the picture repeats the one before");
 }
 
-// libx265 does not set the decoding times of streams of one or two frames.
+// libx265 sets no decoding times if there are only one or two frames.
 void open_encoder::mend_decoding_time(AVPacket& next) const noexcept {
   constexpr std::uint64_t too_few = 2;
   if (context_->codec_id == AV_CODEC_ID_HEVC && finished_ && sent_ <= too_few) next.dts = next.pts;

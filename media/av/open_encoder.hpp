@@ -1,4 +1,4 @@
-// FFmpeg's encoders, and the packets that wait to be received from them.
+// Opens FFmpeg's encoders, and queues their packets.
 
 #pragma once
 
@@ -19,21 +19,21 @@ extern "C" {
 
 namespace lade::media {
 
-// FFmpeg's encoder of the name, or for the codec of the name. Throws error(unsupported) if there is
-// none, error(invalid_argument) if it is of another kind.
+// Finds an encoder by its own name or by the name of its codec. Throws error(unsupported) if there
+// is none, error(invalid_argument) if it is of another kind.
 const AVCodec& find_av_encoder(std::string_view name, AVMediaType kind);
 
-// What video and audio have in common.
+// The settings common to video and audio.
 struct encoder_settings {
   std::int64_t bit_rate = 0;
   std::optional<double> quality;
   std::string_view options;
 };
 
-// An encoder from its opening on. One thread at a time.
+// An open encoder. One thread at a time.
 class open_encoder {
  public:
-  // Takes over a context whose fields are set, and opens it. `doing` is the text of errors.
+  // Opens a context whose fields are set. `doing`: the operation, for errors.
   open_encoder(av_codec_context context, const encoder_settings& settings, std::string doing);
   open_encoder(const open_encoder&) = delete;
   open_encoder& operator=(const open_encoder&) = delete;
@@ -46,11 +46,12 @@ class open_encoder {
   // Throws error(invalid_argument) after finish().
   void require_unfinished() const;
 
-  // Encodes a frame, whose duration its packet will state. Its picture type, quality and colours
-  // become those of the encoder: some encoders take them from each frame.
+  // Encodes a frame. The duration is copied to its packet. The frame's picture type, quality and
+  // colours are set to the encoder's: some encoders use those of each frame.
   void send(AVFrame& next);
 
-  // Throws error(failed) if the encoder made fewer packets of video than it was sent frames.
+  // Drains the encoder. Throws error(failed) if a video encoder returned fewer packets than it
+  // received frames.
   void finish();
   std::optional<packet> receive();
 

@@ -12,7 +12,7 @@ extern "C" {
 
 namespace lade::media {
 
-// A context of FFmpeg with a buffer; `read` or `write` is null.
+// Creates an I/O context with a buffer. `read` or `write` is null.
 static AVIOContext* new_av_io(void* self, int (*read)(void*, std::uint8_t*, int),
                               int (*write)(void*, written_byte*, int),
                               std::int64_t (*seek)(void*, std::int64_t, int)) {
@@ -57,7 +57,7 @@ int output_io::write_bytes(void* self, written_byte* from, int bytes) noexcept {
   }
 }
 
-// The offset that a seek of FFmpeg leads to; its error if there is none.
+// The offset after a seek; an error if it is invalid.
 static std::int64_t sought(std::uint64_t position, std::uint64_t size, std::int64_t offset,
                            int whence) noexcept {
   if ((whence & AVSEEK_SIZE) != 0) return static_cast<std::int64_t>(size);
@@ -76,7 +76,7 @@ std::int64_t output_io::seek_bytes(void* self, std::int64_t offset, int whence) 
   return target;
 }
 
-// A second position in what was written so far.
+// A reading position in the bytes written so far.
 struct output_io::reading {
   byte_output& from;
   std::uint64_t position = 0;

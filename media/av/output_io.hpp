@@ -1,4 +1,4 @@
-// FFmpeg's input and output over a byte_output.
+// FFmpeg's I/O context over a byte_output.
 
 #pragma once
 
@@ -17,8 +17,8 @@ extern "C" {
 
 namespace lade::media {
 
-// What a muxer of FFmpeg writes to. Muxers may read again what they have written
-// (movflags=+faststart moves the packets); they open nothing else. One thread at a time.
+// The output of a muxer. Muxers may read their output again (movflags=+faststart moves the
+// packets); they open nothing else. One thread at a time.
 class output_io {
  public:
   // `name`: the URL of the muxer. The output must outlive the object.
@@ -26,13 +26,13 @@ class output_io {
   output_io(const output_io&) = delete;
   output_io& operator=(const output_io&) = delete;
 
-  // Makes a muxer write here. The object must outlive it.
+  // Makes a muxer write here. The object must outlive the muxer.
   void attach(AVFormatContext& muxer);
 
-  // Writes what is still in FFmpeg's buffer. Returns FFmpeg's first error.
+  // Flushes FFmpeg's buffer. Returns FFmpeg's first error.
   int flush();
 
-  // What the output threw first, since the last call; null if nothing.
+  // The first exception of the output since the last call; null if there is none.
   std::exception_ptr take_failure() noexcept;
 
  private:

@@ -32,7 +32,7 @@ static av_bsf_context open_filters(const packets& from, std::string_view filters
   return context;
 }
 
-// The stream with the parameters that filters state.
+// The stream with the filters' output parameters.
 static stream_info filtered_stream(const stream_info& from, const AVBSFContext& by) {
   const auto& before = from.stored();
   auto fields = std::make_shared<stream_info::fields>();

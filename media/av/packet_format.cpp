@@ -1,9 +1,9 @@
-// Packets in a file of their own, version 1:
+// The format of a file of packets, version 1:
 //
 //   "LADEPKTS", u32 version
 //   u32         major version of libavcodec, which numbers the kinds of side data
 //   stream      see stored_stream.hpp
-//   2 fractions begin and end of the window, each behind a byte that says whether there is one
+//   2 fractions begin and end of the window, each after a byte: 1 if there is one, else 0
 //   u64         number of packets, and for each:
 //     i64 pts, i64 dts (-2^63 if unknown), i64 duration, i64 position (-1 if unknown), u32 flags,
 //     u64 length, bytes; u8 number of side data, and for each: u16 kind, u64 length, bytes. Kinds
@@ -40,12 +40,12 @@ static std::span<const std::byte> stored_bytes(const std::uint8_t* data, std::si
   return std::as_bytes(std::span(data, bytes));
 }
 
-// The flags that are stored. AV_PKT_FLAG_TRUSTED is not: decoders follow the pointers in a packet
-// that has it.
+// The flags that are stored. AV_PKT_FLAG_TRUSTED is not: with it, decoders follow pointers in the
+// packet.
 static constexpr std::uint32_t stored_flags =
     AV_PKT_FLAG_KEY | AV_PKT_FLAG_CORRUPT | AV_PKT_FLAG_DISCARD | AV_PKT_FLAG_DISPOSABLE;
 
-// The size of side data that is a structure or has a fixed layout; empty for others.
+// The size of side data that are a structure or have a fixed layout; empty for others.
 static std::optional<std::size_t> fixed_side_data_bytes(AVPacketSideDataType type) noexcept {
   switch (type) {
     case AV_PKT_DATA_PALETTE: return AVPALETTE_SIZE;
@@ -67,8 +67,8 @@ static std::optional<std::size_t> fixed_side_data_bytes(AVPacketSideDataType typ
   }
 }
 
-// Side data that is stored: bytes, whose readers check their length, and structures of a known
-// size. Other structures of FFmpeg have offsets and lengths inside, which their readers trust.
+// Side data that are stored: bytes whose readers check their length, and structures of a known
+// size. Other structures contain offsets and lengths that FFmpeg trusts.
 static bool is_stored_side_data(AVPacketSideDataType type) noexcept {
   switch (type) {
     case AV_PKT_DATA_NEW_EXTRADATA:

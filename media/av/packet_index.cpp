@@ -155,7 +155,7 @@ std::vector<packet_range> packet_index::ranges(std::span<const std::int64_t> fra
   return ranges;
 }
 
-// Codecs in whose containers each packet has at most one frame that is shown.
+// Codecs whose packets contain at most one shown frame each.
 static bool has_frame_in_each_packet(AVCodecID codec) noexcept {
   constexpr std::array known{AV_CODEC_ID_H264,       AV_CODEC_ID_HEVC,   AV_CODEC_ID_VP8,
                              AV_CODEC_ID_VP9,        AV_CODEC_ID_AV1,    AV_CODEC_ID_MPEG1VIDEO,
@@ -165,7 +165,7 @@ static bool has_frame_in_each_packet(AVCodecID codec) noexcept {
   return std::find(known.begin(), known.end(), codec) != known.end();
 }
 
-// Whether pictures are shown in the order in which they are coded, whatever their times are.
+// Whether the codec shows pictures in coding order, whatever their timestamps.
 static bool keeps_order(AVCodecID codec) noexcept {
   const auto* about = avcodec_descriptor_get(codec);
   return about != nullptr && (about->props & AV_CODEC_PROP_REORDER) == 0;
@@ -177,10 +177,10 @@ bool packets_tell_frames(const stream_info& stream, std::span<const indexed_pack
   if (!has_frame_in_each_packet(codec)) return false;
   std::unordered_set<std::int64_t> seen;
   constexpr std::int64_t largest = std::int64_t{1} << 60;  // leaves room for arithmetic
-  std::int64_t last = INT64_MIN;                           // shown so far
+  std::int64_t last = INT64_MIN;                           // latest shown time so far
   std::int64_t last_before_group = INT64_MIN;
   for (const auto& each : packets) {
-    if (each.pts < -largest || each.pts > largest) return false;  // or none
+    if (each.pts < -largest || each.pts > largest) return false;  // or unknown
     if (each.key) last_before_group = last;
     if (!each.shown) continue;
     if (each.pts < packets.front().pts || each.pts <= last_before_group) return false;

@@ -7,7 +7,8 @@
 
 namespace lade::media {
 
-// Where recordings are joined, counters of tables and streams begin anew, and nothing is missing.
+// Whether a gap is the start of a joined recording: counters of tables and streams restart at 0,
+// and nothing is lost.
 bool packet_losses::begins_part(const lost_packets& losses, bool is_of_stream) {
   if (losses.counter != 0) return false;
   if (is_of_stream) return part_started_ && part_streams_.insert(losses.stream_id).second;

@@ -1,4 +1,4 @@
-// Where packets of transport streams are missing.
+// Detects lost packets of transport streams.
 
 #pragma once
 
@@ -15,31 +15,31 @@ extern "C" {
 
 namespace lade::media {
 
-// Flags the first packet behind whole packets that are missing. FFmpeg flags only a packet of which
-// a part is missing. For the packets of one file in their order.
+// Flags the first packet after lost whole packets. FFmpeg flags only a packet that is partly lost.
+// For the packets of one file in their order.
 class packet_losses {
  public:
-  // What FFmpeg has said while it read: av_messages::keep_losses(). Streams that are discarded do
-  // not count.
+  // Takes the losses that FFmpeg reported while it read (av_messages::keep_losses()). Discarded
+  // streams are ignored.
   void take(const av_messages& messages, const AVFormatContext& file);
 
-  // For each packet of a stream that is not discarded.
+  // Flags the packet if a loss precedes it. Call for each packet of a stream that is not discarded.
   void flag(AVPacket& next);
 
-  // Before packets of another place are read.
+  // Forgets all losses. Call before a seek.
   void clear();
 
  private:
   bool begins_part(const lost_packets& losses, bool is_of_stream);
 
   struct of_stream {
-    std::deque<std::int64_t> positions;  // as av_messages has them, of those not yet passed
-    bool last_is_flagged = false;        // as damaged: the last packet
+    std::deque<std::int64_t> positions;  // of losses that are not flagged yet; see lost_packets
+    bool last_is_flagged = false;        // the last packet was flagged as damaged
   };
 
   std::vector<of_stream> streams_;
-  bool part_started_ = false;   // of a joined recording: its tables have been read
-  std::set<int> part_streams_;  // identifiers of those whose packets of it have been read
+  bool part_started_ = false;   // the tables of another joined recording have been read
+  std::set<int> part_streams_;  // identifiers of its streams whose packets have been read
 };
 
 }  // namespace lade::media

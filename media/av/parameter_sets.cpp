@@ -16,8 +16,9 @@ static bool is_parameter_set(AVCodecID codec, std::byte first) noexcept {
   return type >= 32 && type <= 34;
 }
 
-// Containers store the length of a NAL unit in front of it; their header tells in how many bytes,
-// and has version 1 (ISO/IEC 14496-15, 5.3.3.1 and 8.3.3.1). 0 if there is no such header.
+// The number of bytes of the length that precedes each NAL unit in a container, from the
+// container's header of version 1 (ISO/IEC 14496-15, 5.3.3.1 and 8.3.3.1). 0 if there is no such
+// header.
 static std::size_t length_bytes_of(const AVCodecParameters& parameters) noexcept {
   const int at = parameters.codec_id == AV_CODEC_ID_H264 ? 4 : 21;
   if (parameters.extradata_size <= at || parameters.extradata[0] != 1) return 0;
@@ -49,7 +50,7 @@ std::span<const std::byte> after_start_code(std::span<const std::byte> bytes) {
   return bytes.subspan(std::min(at + start_code.size(), bytes.size()));
 }
 
-// The bits of a NAL unit, without the bytes that keep start codes out of it (ITU-T H.264, 7.4.1).
+// Reads the bits of a NAL unit without its emulation prevention bytes (ITU-T H.264, 7.4.1).
 class nal_bits {
  public:
   explicit nal_bits(std::span<const std::byte> nal) {
@@ -73,7 +74,7 @@ class nal_bits {
   }
   void skip(std::size_t count) { at_ += count; }
 
-  // ue(v) (ITU-T H.264, 9.1). se(v) has as many bits.
+  // ue(v) (ITU-T H.264, 9.1). se(v) has the same length.
   std::uint32_t exponential() {
     int zeros = 0;
     while (zeros < 31 && !is_past_end() && bits(1) == 0) ++zeros;
@@ -85,7 +86,7 @@ class nal_bits {
   std::size_t at_ = 0;
 };
 
-// ITU-T H.264, 7.3.2.1.1.1. Returns false if a list is not one.
+// Skips scaling lists (ITU-T H.264, 7.3.2.1.1.1). Returns false if one is invalid.
 static bool skip_scaling_lists(nal_bits& from, int lists) {
   for (int i = 0; i < lists; ++i) {
     if (from.bits(1) == 0) continue;
@@ -185,8 +186,9 @@ bool states_coding_order(const AVCodecParameters& parameters) {
   });
 }
 
-// Takes the next NAL unit off the front of a packet. In Annex B format, what is returned and what
-// is left both begin with the unit's first byte. Empty at the end, and where the packet is damaged.
+// Removes the next NAL unit from the front of a packet. In Annex B format, both the result and the
+// rest start at the unit's first byte, and the result extends to the end of the packet. Empty at
+// the end, and if the packet is damaged.
 static std::span<const std::byte> next_nal(std::span<const std::byte>& packet,
                                            std::size_t length_bytes) {
   if (length_bytes == 0) return packet = after_start_code(packet);
@@ -220,8 +222,8 @@ bool begins_with_idr(const AVCodecParameters& parameters, std::span<const std::b
   return false;
 }
 
-// A type or a size of a message is a sum of bytes, of which the last is not 255 (ITU-T H.264,
-// 7.3.2.3.1).
+// The type or the size of an SEI message: a sum of bytes up to the first that is not 255 (ITU-T
+// H.264, 7.3.2.3.1).
 static std::size_t sei_number(nal_bits& from) {
   std::size_t sum = 0;
   for (auto byte = from.bits(8);; byte = from.bits(8)) {
@@ -230,8 +232,8 @@ static std::size_t sei_number(nal_bits& from) {
   }
 }
 
-// Whether a unit of supplemental enhancement information has a recovery point, with a
-// recovery_frame_cnt above 0 (ITU-T H.264, D.1.8).
+// Whether an SEI NAL unit has a recovery point with a recovery_frame_cnt above 0 (ITU-T H.264,
+// D.1.8).
 static bool signals_later_recovery(std::span<const std::byte> nal) {
   constexpr std::size_t recovery_point = 6;
   nal_bits from(nal.subspan(1));
@@ -244,7 +246,7 @@ static bool signals_later_recovery(std::span<const std::byte> nal) {
   return false;
 }
 
-// The part of a NAL unit in Annex B format that is before the next start code.
+// The part of a NAL unit in Annex B format before the next start code.
 static std::span<const std::byte> without_next(std::span<const std::byte> nal) {
   const auto behind = after_start_code(nal);
   return nal.first(nal.size() - behind.size());
@@ -264,7 +266,7 @@ static bool begins_refresh_h264(std::span<const std::byte> packet, std::size_t l
   return false;
 }
 
-// Pictures are NAL units of types below 32; those of 16 to 23 are intra random access points (ITU-T
+// Pictures are NAL units of types below 32; types 16 to 23 are intra random access points (ITU-T
 // H.265, table 7-1).
 static bool begins_refresh_hevc(std::span<const std::byte> packet, std::size_t length_bytes) {
   for (auto nal = next_nal(packet, length_bytes); !nal.empty();

@@ -91,8 +91,8 @@ static const int* coefficients_of(const picture_format& format, const std::strin
   }
 }
 
-// swscale takes places of chroma in 1/256 of a luma sample, and its own default is none of the
-// standards'.
+// Sets the chroma position, in 1/256 of a luma sample. swscale's default differs from all
+// standards.
 static void set_siting(SwsContext& context, const picture_format& format, const char* x_key,
                        const char* y_key) {
   const auto* descriptor = av_pix_fmt_desc_get(format.format);
@@ -137,7 +137,7 @@ void picture_converter::make_context(const picture_format& from) {
   from_ = from;
 }
 
-// Rows `first` to `first + count` of the picture, to which `rows` points.
+// Converts rows [first, first + count), to which `rows` points.
 void picture_converter::convert_band(const picture_rows& rows, int first, int count,
                                      AVFrame& into) {
   const av_messages messages;
@@ -146,9 +146,10 @@ void picture_converter::convert_band(const picture_rows& rows, int first, int co
   check_av(result, "convert a picture", messages);
 }
 
-// Of formats whose planes all have as many rows as the picture.
+// Converts padded copies of the rows. For formats whose planes all have as many rows as the
+// picture.
 void picture_converter::convert_copies(const picture_rows& rows, AVFrame& into) {
-  constexpr int most = 16;  // rows, which stay in the cache
+  constexpr int most = 16;  // rows, so that the copies stay in the cache
   constexpr int padding = 64;
   picture_rows copies;
   std::array<int, 4> used{};

@@ -37,8 +37,9 @@ bool may_have_times_of_decoding(const stream_info& stream,
          !states_coding_order(parameters);
 }
 
-// Of MPEG, one picture that is no B-picture: those are shown before the one in front of them. A
-// packet with two, of which one is a B-picture, is what AVI files of MPEG-4 have ("packed").
+// Whether an MPEG packet has one picture, which is no B-picture: B-pictures are shown before the
+// preceding picture. AVI files of MPEG-4 have packets of two pictures, one of them a B-picture
+// ("packed").
 static bool has_one_forward_picture(AVCodecID codec, std::span<const std::byte> packet) {
   const auto picture = codec == AV_CODEC_ID_MPEG4 ? std::byte{0xb6} : std::byte{0};
   int pictures = 0;
@@ -50,13 +51,13 @@ static bool has_one_forward_picture(AVCodecID codec, std::span<const std::byte> 
     if (is_b) return false;
     ++pictures;
   }
-  // Two fields may be two pictures of MPEG-2.
+  // In MPEG-2, two fields may be two pictures.
   return pictures == 1 || (pictures == 2 && codec == AV_CODEC_ID_MPEG2VIDEO);
 }
 
 using av_codec_parser = std::unique_ptr<AVCodecParserContext, decltype(&av_parser_close)>;
 
-// Reads the order counts of pictures (ITU-T H.264, 8.2.1; H.265, 8.3.1).
+// Reads picture order counts (ITU-T H.264, 8.2.1; H.265, 8.3.1).
 class order_parser {
  public:
   explicit order_parser(const AVCodecParameters& parameters)
@@ -80,7 +81,7 @@ class order_parser {
   av_codec_context context_;
 };
 
-// Counts begin anew at key frames.
+// Whether picture order counts increase. They restart at key frames.
 static bool counts_rise(const stream_info& stream, const std::vector<packet>& packets) {
   const av_messages messages;
   order_parser parser(stream.parameters());

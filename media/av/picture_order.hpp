@@ -1,8 +1,8 @@
-// Whether timestamps tell the order of pictures, or are only those of decoding.
+// Detects presentation times that are in fact in decoding order.
 //
 // Programs that copy a stream from a container without timestamps, such as AVI or raw H.264, number
-// packets in the order in which they are coded. Decoders return pictures in the order in which they
-// are shown, each with a time that is another's.
+// packets in coding order. Decoders return pictures in presentation order, so each gets the time of
+// another one.
 
 #pragma once
 
@@ -15,12 +15,11 @@
 
 namespace lade::media {
 
-// Whether presentation times rise from packet to packet although the codec may show pictures in
-// another order, and the stream's parameter sets do not rule that out.
+// Whether presentation times increase from packet to packet, although the codec may reorder
+// pictures and the stream's parameter sets do not exclude that.
 bool may_have_times_of_decoding(const stream_info& stream, std::span<const indexed_packet> packets);
 
-// Whether the pictures of the packets are shown in the order of the packets. False if that cannot
-// be told.
+// Whether the pictures of the packets are shown in packet order. False if that is unknown.
 bool shows_packets_in_order(const stream_info& stream, const std::vector<packet>& packets);
 
 }  // namespace lade::media

@@ -74,7 +74,7 @@ AVPixelFormat format_of_tensor(const tensor& picture, image_layout layout) noexc
   }
 }
 
-// Whether the pixels of a row follow each other.
+// Whether the pixels of a row are contiguous.
 static bool has_whole_rows(const tensor& picture, image_layout layout) {
   const auto axes = axes_of(layout);
   const auto& strides = picture.strides();

@@ -1,4 +1,4 @@
-// Pictures for an encoder, from frames and tensors.
+// Converts frames and tensors to pictures for an encoder.
 
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace lade::media {
 
-// Where a picture's dimensions are in the shape of a tensor.
+// The indices of a picture's dimensions in the shape of a tensor.
 struct picture_axes {
   std::size_t rows;
   std::size_t columns;
@@ -24,11 +24,12 @@ struct picture_axes {
 };
 picture_axes axes_of(image_layout layout) noexcept;
 
-// The pixel format of a tensor's channels: grey, RGB or RGBA; RGB for other numbers of them.
+// The pixel format of a tensor: grey, RGB or RGBA by its channels; RGB for other numbers of
+// channels.
 AVPixelFormat format_of_tensor(const tensor& picture, image_layout layout) noexcept;
 
-// Makes pictures of one size and format. Their memory is used again once nobody else refers to it,
-// and counts to the calling stage's budget. One thread at a time.
+// Makes pictures of one size and format. A picture's memory is reused when nothing else refers to
+// it, and charged to the calling stage. One thread at a time.
 class picture_source {
  public:
   picture_source(int width, int height, const picture_format& to) noexcept
@@ -36,12 +37,12 @@ class picture_source {
 
   const picture_format& format() const noexcept { return to_; }
 
-  // The picture of a frame, which is shared if it has the format. Throws error(invalid_argument)
-  // for audio and another size; `doing` is the text of errors.
+  // The picture of a frame. Shares its memory if the frame already has the format. Throws
+  // error(invalid_argument) for audio and for another size, with `doing` as the operation.
   av_frame from_frame(const frame& from, std::string_view doing);
 
-  // The picture of u8 [height, width, channels], or [channels, height, width]: grey, RGB or RGBA.
-  // Throws error(invalid_argument) for another tensor.
+  // The picture of a u8 tensor [height, width, channels] or [channels, height, width]: grey, RGB or
+  // RGBA. Throws error(invalid_argument) for another tensor.
   av_frame from_tensor(const tensor& picture, image_layout layout, std::string_view doing);
 
  private:

@@ -103,7 +103,7 @@ std::int64_t ceil_units(const rational& time, const rational& unit) noexcept {
                                  wide{time.denominator()} * unit.numerator()));
 }
 
-// Halves are compared with the rest: twice the numerator may not fit.
+// Compares the remainder with its complement: twice the numerator may overflow.
 std::int64_t nearest_units(const rational& time, const rational& unit) noexcept {
   const wide numerator = wide{time.numerator()} * unit.denominator();
   const wide denominator = wide{time.denominator()} * unit.numerator();

@@ -44,7 +44,7 @@ class resampler::state {
   audio_layout layout;
   audio_converter converter;
   std::string name = "audio";  // of the stream
-  int channels = 0;            // of the result, once they are known
+  int channels = 0;            // of the result; 0 until they are known
 };
 
 resampler::resampler(const resample_options& options) : state_(std::make_unique<state>(options)) {}

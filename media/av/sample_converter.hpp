@@ -22,15 +22,15 @@ struct swr_deleter {
   void operator()(AVAudioFifo* freed) const noexcept;
 };
 
-// Converts samples to one format, with their rate and channels as they are. Keeps swresample's
-// context while the format of what comes stays the same. One thread at a time.
+// Converts samples to one format, without resampling or remixing. Keeps swresample's context while
+// the source format does not change. One thread at a time.
 class sample_converter {
  public:
   // `layout` must outlive the converter.
   sample_converter(AVChannelLayout& layout, AVSampleFormat to, int sample_rate) noexcept
       : layout_(layout), to_(to), sample_rate_(sample_rate) {}
 
-  // Converts `samples` samples of each channel. The planes of `into` have room for them.
+  // Converts `samples` samples per channel. The planes of `into` must have capacity for them.
   void convert(const std::uint8_t** planes, AVSampleFormat from, int samples, std::uint8_t** into);
 
  private:
@@ -39,7 +39,7 @@ class sample_converter {
   AVChannelLayout& layout_;
   AVSampleFormat to_;
   int sample_rate_;
-  AVSampleFormat from_ = AV_SAMPLE_FMT_NONE;  // that the context is for
+  AVSampleFormat from_ = AV_SAMPLE_FMT_NONE;  // the context's source
   std::unique_ptr<SwrContext, swr_deleter> context_;
 };
 

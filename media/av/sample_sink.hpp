@@ -1,4 +1,4 @@
-// Where converted audio is collected: memory that grows, or the slot of a batch.
+// Collects converted audio, in memory that grows or in the slot of a batch.
 
 #pragma once
 
@@ -14,18 +14,17 @@
 
 namespace lade::media {
 
-// The samples of a conversion to elements of is_sample_type() (audio_converter.hpp). One thread at
-// a time.
+// The output of an audio_converter: elements of is_sample_type(). One thread at a time.
 class sample_sink {
  public:
   static constexpr int most_channels = 64;
 
-  // Grows. Fails with error(limit_exceeded) when it would have more than `most` samples of each
-  // channel, before memory is allocated. `doing` is the text of errors.
+  // A growing sink. Throws error(limit_exceeded), before it allocates memory, for more than `most`
+  // samples per channel. `doing`: the operation, for errors.
   sample_sink(element_type type, audio_layout layout, std::int64_t most, std::string doing)
       : type_(type), layout_(layout), most_(most), doing_(std::move(doing)) {}
 
-  // Fills a contiguous tensor, which says how many samples there are to be. It is full then.
+  // Fills a contiguous tensor, whose shape is the number of samples.
   sample_sink(const tensor& slot, audio_layout layout, std::string doing);
 
   element_type type() const noexcept { return type_; }
@@ -36,15 +35,15 @@ class sample_sink {
   // Whether a slot has all its samples.
   bool is_full() const noexcept { return fixed_ && samples_ == capacity_; }
 
-  // How many samples of each channel the first allocation has capacity for.
+  // Sets the capacity of the first allocation, in samples per channel.
   void expect(std::int64_t samples) noexcept { expected_ = samples; }
 
-  // Before the first samples, except for a slot: how many channels there are.
+  // Sets the number of channels. Call before the first samples, unless the sink is a slot.
   void set_channels(int channels);
   int channels() const noexcept { return channels_; }
 
   // Memory for the next samples: the address of each channel, or one address for interleaved
-  // channels. The capacity is at least `samples`, unless the sink is a slot of fixed size.
+  // channels. The capacity is at least `samples`, except at the end of a slot.
   struct place {
     std::array<std::uint8_t*, most_channels> channels;
     std::int64_t capacity;
@@ -52,10 +51,10 @@ class sample_sink {
   place reserve(std::int64_t samples);
   void commit(std::int64_t written) noexcept { samples_ += written; }
 
-  // Silence behind the samples, to the end of the slot.
+  // Fills the rest of the slot with silence.
   void pad() noexcept;
 
-  // All samples. Not of a slot.
+  // Returns all samples of a growing sink.
   tensor take() &&;
 
  private:
@@ -73,14 +72,15 @@ class sample_sink {
   int channels_ = 0;
   std::int64_t samples_ = 0;
   std::int64_t capacity_ = 0;
-  buffer memory_;               // rows of `capacity_` samples: a channel each, or all interleaved
+  buffer memory_;               // rows of `capacity_` samples: one per channel, or one if
+                                // interleaved
   std::byte* first_ = nullptr;  // in memory_ or the slot
 };
 
-// Silence: 128 for u8, else zeros.
+// Writes silence: 128 for u8, else zeros.
 void write_silence(std::byte* to, std::size_t bytes, element_type type) noexcept;
 
-// The shape of audio.
+// The shape of a tensor of audio.
 dimensions audio_shape(audio_layout layout, std::int64_t channels, std::int64_t samples);
 
 }  // namespace lade::media

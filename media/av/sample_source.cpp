@@ -21,7 +21,7 @@ float largest_sample(AVCodecID codec) noexcept {
   return codec == AV_CODEC_ID_MP3 ? of_mp3 : of_others;
 }
 
-// Values that are not finite fail the comparison as well.
+// NaN and infinities fail the comparison.
 template <class Float>
 static bool all_within(const Float* samples, std::int64_t count, std::int64_t stride,
                        Float most) noexcept {
@@ -66,7 +66,7 @@ void check_samples(const AVFrame& samples, float most, std::string_view doing) {
   if (packed == AV_SAMPLE_FMT_DBL) check_floats<double>(samples, most, doing);
 }
 
-// Of encoders that take any number of samples at once, PCM above all.
+// For encoders that accept any number of samples at once, such as PCM.
 static constexpr int usual_piece = 4096;
 
 static av_frame new_samples(const AVCodecContext& codec, AVSampleFormat format, int count) {

@@ -20,7 +20,7 @@ extern "C" {
 
 namespace lade::media {
 
-// `format` is an extension without its dot, in any case.
+// `format`: a file extension without its dot, in any case.
 static const AVCodec& image_encoder_of(std::string_view format, std::string_view doing) {
   constexpr std::array<std::pair<std::string_view, const char*>, 7> known{{{"png", "png"},
                                                                            {"jpg", "mjpeg"},
@@ -49,7 +49,7 @@ static AVPixelFormat image_format(const AVCodec& encoder, AVPixelFormat source,
                 : nearest_pixel_format(encoder, source, doing);
 }
 
-// The encoder of one image of a size.
+// Opens an encoder for one image.
 static open_encoder encoder_of_image(const AVCodec& encoder, int width, int height,
                                      AVPixelFormat source, const save_image_options& options,
                                      std::string doing) {
@@ -92,7 +92,7 @@ static std::size_t picture_bytes(const AVFrame& frame) {
   return static_cast<std::size_t>(check_av(bytes, "size a picture"));
 }
 
-// The frame as it is shown, in the colours of the encoder.
+// The frame as displayed, in the colours of the encoder.
 static frame shown_frame(const frame& picture, const picture_format& to, std::string_view doing) {
   auto colours = to;
   colours.format = format_to_turn(to.format);
@@ -121,7 +121,7 @@ static packet encode_to(std::string_view format, const tensor& picture,
   if (options.tensor_layout > image_layout::chw)
     throw error(errc::invalid_argument, doing, "tensor_layout is none of image_layout");
   const auto axes = axes_of(options.tensor_layout);
-  const bool rows = picture.rank() == 3;  // others are refused by picture_source
+  const bool rows = picture.rank() == 3;  // picture_source refuses others
   return encode_sized(
       format, rows ? picture.shape()[axes.columns] : 1, rows ? picture.shape()[axes.rows] : 1,
       format_of_tensor(picture, options.tensor_layout), options, doing, [&](picture_source& from) {

@@ -29,7 +29,7 @@ AVPixelFormat format_to_turn(AVPixelFormat to) noexcept {
                                                           : AV_PIX_FMT_YUV444P;
 }
 
-// A walk over stored pixels in the order in which they are shown.
+// A walk over stored pixels in display order.
 struct shown_order {
   const std::uint8_t* first;
   std::ptrdiff_t to_right;  // in bytes

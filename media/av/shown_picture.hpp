@@ -1,4 +1,4 @@
-// Pictures as they are shown: turned and mirrored.
+// Turns and mirrors pictures for display.
 
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace lade::media {
 
-// Width and height of a picture of the size when it is shown.
+// The width and height at which a picture is displayed.
 std::pair<int, int> shown_size(int width, int height, display_orientation orientation) noexcept;
 
-// The format in which to turn a picture that is to have the other one: pixels lie at whole bytes,
-// and each has its own chroma.
+// The format in which to turn a picture that will be converted to `to`: each pixel has whole bytes
+// and its own chroma.
 AVPixelFormat format_to_turn(AVPixelFormat to) noexcept;
 
-// A copy of a picture in a format_to_turn, as it is shown.
+// A copy of a picture in a format_to_turn, turned for display.
 av_frame shown_picture(const AVFrame& stored, display_orientation orientation);
 
 }  // namespace lade::media

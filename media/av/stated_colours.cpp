@@ -28,7 +28,7 @@ static constexpr colour_rule rule_full{.in_stream = true, .values = only_full};
 static constexpr colour_rule rule_bt601{.in_stream = true, .values = only_bt601};
 static constexpr colour_rule rule_bt709{.in_stream = true, .values = only_bt709};
 
-// x264 and x265 do not have EBU 3213.
+// x264 and x265 do not support EBU 3213.
 static colour_rules rules_of_h26x() noexcept {
   static constexpr auto primaries =
       std::to_array<int>({AVCOL_PRI_BT709, AVCOL_PRI_BT470M, AVCOL_PRI_BT470BG, AVCOL_PRI_SMPTE170M,
@@ -168,7 +168,7 @@ AVColorRange usual_range(AVPixelFormat format) noexcept {
   return is_full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
 }
 
-// Those of the fields that a file states. MP4 states matrix, primaries and transfer together.
+// Whether a container states the fields. MP4 states matrix, primaries and transfer together.
 struct container_colours {
   bool matrix;
   bool range;

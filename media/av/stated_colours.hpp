@@ -1,4 +1,4 @@
-// Which colours the streams of a codec and the files of a container can state.
+// The colours that the streams of a codec and the files of a container can state.
 
 #pragma once
 
@@ -14,11 +14,11 @@ extern "C" {
 
 namespace lade::media {
 
-// Where one field of the colours of a video is stated, as FFmpeg's encoder writes it and its
-// decoder reads it.
+// How one field of a video's colours is stated, as FFmpeg's encoder writes and its decoder reads
+// it.
 struct colour_rule {
-  bool in_stream = false;            // by the stream itself; else only by its container
-  std::span<const int> values = {};  // that can be stated; all if empty
+  bool in_stream = false;            // by the stream; else only by its container
+  std::span<const int> values = {};  // values that can be stated; all if empty
 };
 
 struct colour_rules {
@@ -29,22 +29,21 @@ struct colour_rules {
 };
 colour_rules colour_rules_of(AVCodecID codec) noexcept;
 
-// Whether two names mean the same numbers (ITU-T H.273).
+// Whether two enumerators have the same meaning (ITU-T H.273).
 bool is_same_matrix(AVColorSpace a, AVColorSpace b) noexcept;
 bool is_same_primaries(AVColorPrimaries a, AVColorPrimaries b) noexcept;
 bool is_same_transfer(AVColorTransferCharacteristic a, AVColorTransferCharacteristic b) noexcept;
 
-// Primaries and transfer that go with a matrix.
+// The primaries and the transfer that usually accompany a matrix.
 AVColorPrimaries primaries_of(AVColorSpace matrix) noexcept;
 AVColorTransferCharacteristic transfer_of(AVColorSpace matrix) noexcept;
 
-// What decoders take where a file states nothing.
+// The values that decoders assume if a file states none.
 AVColorSpace usual_matrix(AVPixelFormat format, int width, int height) noexcept;
 AVColorRange usual_range(AVPixelFormat format) noexcept;
 
-// Throws error(unsupported), naming encoder and field, if neither the stream of `encoder` nor a
-// file of the format states its colours, and decoders would take others. `doing` is the text of
-// errors.
+// Throws error(unsupported), naming the encoder and the field, if neither the encoder's stream nor
+// files of the format state the colours, and decoders would assume others. `doing`: the operation.
 void check_stated_colours(const AVOutputFormat& format, const AVCodecParameters& parameters,
                           const std::string& encoder, const std::string& doing);
 

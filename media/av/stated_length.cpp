@@ -18,7 +18,7 @@
 
 namespace lade::media {
 
-// The beginning of something in a file.
+// The first bytes of a structure in a file.
 struct file_start {
   std::array<std::byte, 16> bytes{};
   std::size_t size = 0;  // fewer at the end of the file
@@ -37,13 +37,13 @@ static file_start read_file_start(byte_input& file, std::uint64_t offset) {
   return start;
 }
 
-// How many parts of a file are looked at, of which each may cost a request.
+// The most parts of a file to examine; each may cost a request.
 static std::size_t most_parts(const byte_input& file) noexcept {
   return file.is_in_memory() ? SIZE_MAX : 16;
 }
 
-// An AVI file of more than 1 GiB is a row of RIFF chunks, which begin with the size of what follows
-// (Microsoft, "AVI RIFF File Reference"; OpenDML AVI 1.02).
+// An AVI file of more than 1 GiB is a sequence of RIFF chunks, each with its size first (Microsoft,
+// "AVI RIFF File Reference"; OpenDML AVI 1.02).
 static std::optional<std::uint64_t> riff_bytes(byte_input& file) {
   const auto most = most_parts(file);
   std::uint64_t end = 0;
@@ -58,8 +58,8 @@ static std::optional<std::uint64_t> riff_bytes(byte_input& file) {
   return end;
 }
 
-// An element of EBML: an ID of 1 to 4 bytes, then the size of its content in 1 to 8 bytes, whose
-// leading zeros tell how many (RFC 8794, 4 and 5). All ones: unknown.
+// An EBML element: an ID of 1 to 4 bytes, and the size of its content in 1 to 8 bytes (RFC 8794, 4
+// and 5). The number of leading zeros is the number of further bytes. A size of all ones: unknown.
 struct ebml_element {
   std::uint64_t id = 0;
   std::uint64_t header_bytes = 0;
@@ -113,13 +113,13 @@ static std::uint64_t boxes_bytes(byte_input& file) {
     const auto box = box_start_of(std::span(start.bytes).first(start.size), file.size() - end);
     if (!box) return end;
     end += box->bytes;
-    if (end < box->bytes) return file.size();  // no size that a file can have
+    if (end < box->bytes) return file.size();  // overflow: invalid
   }
   return end;
 }
 
-// An Ogg file is a row of pages: a header of 27 bytes, the lengths of its segments, a byte each,
-// and their bytes (RFC 3533, 6).
+// An Ogg file is a sequence of pages: a header of 27 bytes, the lengths of its segments in one byte
+// each, and their bytes (RFC 3533, 6).
 struct ogg_page {
   static constexpr std::size_t header_bytes = 27;
   static constexpr std::size_t most_bytes = header_bytes + 255 + 255 * 255;
@@ -132,7 +132,7 @@ struct ogg_page {
   bool is_last() const noexcept { return (flags & 4) != 0; }
 };
 
-// The page whose header begins there; empty if that is not all there.
+// Parses the page header at the start of `from`; empty if it is not complete.
 static std::optional<ogg_page> parse_ogg_page(std::span<const std::byte> from) {
   const auto byte_at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(from[i]); };
   if (from.size() < ogg_page::header_bytes) return std::nullopt;
@@ -157,7 +157,7 @@ static std::string_view text_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The last page, and whether all of its bytes are there.
+// The last page, and whether it is complete.
 static std::optional<std::pair<ogg_page, bool>> last_ogg_page(byte_input& file) {
   const auto bytes = std::min<std::uint64_t>(file.size(), ogg_page::most_bytes);
   const auto tail = read_at_most(file, file.size() - bytes, ogg_page::most_bytes);
@@ -173,7 +173,8 @@ static bool has_last_page(byte_input& file) {
   return last && last->second && last->first.is_last();
 }
 
-// Whether a page that begins a stream follows one that does not. Reads the headers of all pages.
+// Whether a stream starts after a page that is not a first page, or bytes are not a page. Reads the
+// headers of all pages.
 static bool begins_streams_later(byte_input& file) {
   bool has_begun = false;
   for (std::uint64_t at = 0; at < file.size();) {
@@ -186,8 +187,8 @@ static bool begins_streams_later(byte_input& file) {
   return false;
 }
 
-// All streams of an Ogg file begin at its start, and each has a number of its own (RFC 3533, 4).
-// Files of one writer that are joined have equal numbers all the same.
+// All streams of an Ogg file start at its beginning, each with a unique number (RFC 3533, 4). But
+// joined files of one writer may have equal numbers.
 bool is_chained_ogg(byte_input& file) {
   if (file.is_in_memory()) return begins_streams_later(file);
   const auto last = last_ogg_page(file);
@@ -201,9 +202,9 @@ bool is_chained_ogg(byte_input& file) {
   return true;
 }
 
-// A CAF file is a header of 8 bytes and a row of chunks: a type of 4 bytes, the size of the content
-// in 8. The last one may be data of the size -1: up to the end of the file (Apple, "Core Audio
-// Format Specification").
+// A CAF file is a header of 8 bytes and a sequence of chunks: a type of 4 bytes and the size of the
+// content in 8. The last chunk may be data of size -1, which extend to the end of the file (Apple,
+// "Core Audio Format Specification").
 struct caf_data {
   std::uint64_t end = 0;
   bool has_size = true;

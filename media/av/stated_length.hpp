@@ -1,4 +1,4 @@
-// Whether a media file has its end, by its own headers, and whether it has several.
+// Detects truncated and joined media files by their own headers.
 
 #pragma once
 
@@ -8,18 +8,19 @@
 
 namespace lade::media {
 
-// What is missing of a file: that it is shorter than the headers of an MP4, QuickTime, Matroska,
-// WebM, AVI, WAV or CAF file state, or does not end as an Ogg or FLAC file must. Empty if nothing
-// is, and for files of other containers, and those that were written without knowing their length.
-// Of a file of boxes, the first 16 boxes are looked at if it is not in memory, for each may cost a
-// request. Up to 7 bytes behind the last box, which are too few for another, are ignored.
+// Describes the missing end of a file. Empty if the file is complete, and for files of other
+// containers or of unknown length.
+// - MP4, QuickTime, Matroska, WebM, AVI, WAV and CAF files are shorter than their headers state.
+// - Ogg and FLAC files do not end as their formats require.
+// If a file of boxes is not in memory, only its first 16 boxes are examined: each may cost a
+// request. Up to 7 bytes after the last box are ignored: they are too few for another box.
 std::string missing_end_of(byte_input& file);
 
-// Whether a CAF file says that its samples go on to its end, wherever that is.
+// Whether the samples of a CAF file extend to its end, so that their number is not stated.
 bool has_unknown_size(byte_input& file);
 
-// Whether a stream of an Ogg file does not begin at its start: parts have been joined, or bytes are
-// no page. If the file is not in memory, only the stream of the last page is looked at.
+// Whether a stream of an Ogg file starts after the beginning: parts have been joined, or bytes are
+// not a page. If the file is not in memory, only the stream of the last page is examined.
 bool is_chained_ogg(byte_input& file);
 
 }  // namespace lade::media

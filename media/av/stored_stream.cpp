@@ -37,7 +37,7 @@ static std::string layout_name(const AVChannelLayout& layout) {
   return text.data();
 }
 
-// The parameters that are numbers, in the order in which they are stored.
+// The numeric parameters, in the order of the file.
 template <class Parameters, class Use>
 static void for_each_number(Parameters& parameters, const Use& use) {
   use(parameters.bits_per_coded_sample, 0, 1 << 16);
@@ -116,7 +116,7 @@ static av_codec_parameters load_parameters(stored_reader& from) {
   if (const auto layout = from.text(); !layout.empty())
     if (av_channel_layout_from_string(&made->ch_layout, layout.c_str()) < 0)
       from.refuse("a channel layout is unknown");
-  constexpr int most_channels = 512;  // that libavcodec opens a decoder for
+  constexpr int most_channels = 512;  // libavcodec's limit
   if (made->ch_layout.nb_channels > most_channels) from.refuse("it has more than 512 channels");
   made->bit_rate = from.number<std::int64_t>(0, INT64_MAX);
   for_each_number(*made, [&](auto& value, int low, int high) {
@@ -147,7 +147,7 @@ void store_stream(stored_writer& to, const stream_info& stream) {
   }
 }
 
-// A time base that FFmpeg could have stated.
+// Reads a time base, whose terms must fit FFmpeg's 32 bits.
 static rational load_time_base(stored_reader& from) {
   const auto unit = from.fraction();
   if (unit <= 0 || unit.numerator() > INT32_MAX || unit.denominator() > INT32_MAX)

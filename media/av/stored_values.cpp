@@ -11,7 +11,7 @@ namespace lade::media {
 static constexpr std::size_t signature_bytes = 8;
 static constexpr std::size_t sum_bytes = 4;
 
-// Not by insert(), of which GCC 14 warns without a reason.
+// Not insert(): GCC 14 issues a false warning.
 void stored_writer::bytes(std::span<const std::byte> value) {
   number(static_cast<std::uint64_t>(value.size()));
   const auto before = bytes_.size();

@@ -1,4 +1,4 @@
-// Values in the files that the module writes: little-endian, without padding.
+// Reads and writes values in the module's files: little-endian, without padding.
 
 #pragma once
 
@@ -35,18 +35,19 @@ class stored_writer {
     if (value) fraction(*value);
   }
 
-  // The values behind a signature of eight bytes and a version, and before a CRC-32C of all.
+  // The file: a signature of eight bytes, the version, the values, and a CRC-32C of everything
+  // before it.
   buffer sealed(std::string_view signature, std::uint32_t version) const;
 
  private:
   std::vector<std::byte> bytes_;
 };
 
-// Reads what a stored_writer has written. Throws error(invalid_data) for bytes that it cannot have
-// written: numbers of bytes and elements are checked against what is left.
+// Reads the values of a stored_writer. Throws error(invalid_data) for invalid bytes: lengths and
+// counts are checked against the bytes left.
 class stored_reader {
  public:
-  // Checks the signature, the version and the sum. `doing`: the text of errors. Throws
+  // Checks the signature, the version and the checksum. `doing`: the operation, for errors. Throws
   // error(unsupported) for another version.
   stored_reader(std::span<const std::byte> file, std::string_view signature, std::uint32_t version,
                 std::string doing);
@@ -60,7 +61,7 @@ class stored_reader {
     return static_cast<T>(value);
   }
 
-  // The same, which must be from `low` to `high`.
+  // The same, for a number that must be from `low` to `high`.
   template <std::integral T>
   T number(T low, T high) {
     const T value = number<T>();
@@ -68,7 +69,7 @@ class stored_reader {
     return value;
   }
 
-  // How many elements follow, of which each has at least `element_bytes`.
+  // Reads the number of elements that follow, each of at least `element_bytes`.
   std::size_t count(std::size_t element_bytes);
 
   std::span<const std::byte> bytes() { return take(count(1)); }
@@ -76,7 +77,7 @@ class stored_reader {
   rational fraction();
   std::optional<rational> optional_fraction();
 
-  // Throws if there is more.
+  // Throws if bytes are left.
   void end() const;
 
   [[noreturn]] void refuse(std::string_view reason) const;

@@ -1,4 +1,4 @@
-// What stream_info holds.
+// The contents of stream_info.
 
 #pragma once
 
@@ -13,7 +13,7 @@ extern "C" {
 namespace lade::media {
 
 struct stream_info::fields {
-  std::string file;  // what errors call it
+  std::string file;  // the file's name in errors
   int index = 0;
   av_codec_parameters parameters;
   rational time_base{1};
@@ -25,17 +25,17 @@ struct stream_info::fields {
   display_orientation orientation;
   media::metadata metadata;
 
-  // Whether an edit list shows several parts of the stream: in any order, perhaps repeatedly.
+  // Whether an edit list has several parts of the stream, in any order, perhaps repeatedly.
   bool edited = false;
 
-  // As encoders are told to have them; see has_headers_apart.
+  // Whether headers are only in the parameters, as encoders are configured; see has_headers_apart.
   bool separate_headers = false;
 
-  std::string encoder;  // whose packets they are, by FFmpeg's name; empty if a file's
+  std::string encoder;  // FFmpeg's name of the encoder; empty for streams of files
 };
 
-// Colours as files state them may be numbers that have no enumerator, which may not even be read as
-// such. They become "unspecified".
+// Replaces colours without an enumerator by "unspecified". Files may state any number, and reading
+// an invalid enumerator is undefined.
 void drop_unknown_colours(AVFrame& frame) noexcept;
 void drop_unknown_colours(AVCodecParameters& parameters) noexcept;
 
@@ -47,21 +47,22 @@ std::optional<rational> time_of(std::int64_t timestamp, const rational& time_bas
 
 metadata metadata_of(const AVDictionary* from);
 
-// Whether headers of the stream are only in its parameters, and not in its packets.
+// Whether the stream's headers are only in its parameters, not in its packets.
 bool has_headers_apart(const stream_info& stream) noexcept;
 
-// `states_duration`: whether the duration is the file's own statement. `edited`: as in fields.
+// `states_duration`: whether the file states the duration, instead of an estimate. `edited`: see
+// fields.
 stream_info info_of(const AVStream& stream, std::string_view file, bool states_duration,
                     bool edited = false);
 
-// FFmpeg's fraction of a time base, whose terms FFmpeg states in 32 bits.
+// A time base as FFmpeg's fraction, which has 32-bit terms.
 AVRational av_rational_of(const rational& from);
 
-// What a packet takes of memory; see packets::memory_bytes().
+// The memory of a packet; see packets::memory_bytes().
 std::size_t memory_of(const AVPacket& packet) noexcept;
 
-// Makes a display matrix mirror the picture from left to right before it does what it did; a second
-// call undoes that. The first two numbers are the factors of the picture's x (libavutil/display.h).
+// Makes a display matrix mirror the picture left to right first; a second call undoes that. Negates
+// the first two numbers, the factors of the picture's x (libavutil/display.h).
 void mirror_before_turning(std::int32_t* matrix) noexcept;
 
 // A copy of parameters.

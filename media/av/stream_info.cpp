@@ -96,8 +96,8 @@ void mirror_before_turning(std::int32_t* matrix) noexcept {
     *each = static_cast<std::int32_t>(-std::int64_t{*each});
 }
 
-// FFmpeg states the turn counterclockwise. Only multiples of 90 degrees are orientations; others
-// are ignored.
+// av_display_rotation_get returns the rotation anticlockwise. Other angles than multiples of 90
+// degrees are ignored.
 static display_orientation orientation_of_matrix(const std::int32_t* matrix) noexcept {
   if (matrix == nullptr) return {};
   std::int32_t plain[9];

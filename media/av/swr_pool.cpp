@@ -19,7 +19,7 @@ extern "C" {
 
 namespace lade::media {
 
-// Idle contexts, the one that was used last at the end.
+// Idle contexts, the most recently used one last.
 struct pooled_swr::store {
   struct idle {
     sample_layout from;
@@ -36,7 +36,7 @@ struct pooled_swr::store {
     return all;
   }
 
-  // Null if there is none.
+  // Removes and returns a matching context; null if there is none.
   context_pointer take(const sample_layout& from, const sample_layout& to) {
     const std::lock_guard lock(mutex);
     const auto found = std::find_if(contexts.rbegin(), contexts.rend(), [&](const auto& each) {
@@ -75,7 +75,7 @@ pooled_swr::context_pointer pooled_swr::new_context(const sample_layout& from,
                                                     std::string_view doing) {
   require_rates(from.rate, to.rate, doing);
   SwrContext* made = nullptr;
-  auto in = from.channels;  // FFmpeg 5.1 takes layouts that are not const
+  auto in = from.channels;  // FFmpeg 5.1 requires non-const layouts
   auto out = to.channels;
   const int result = swr_alloc_set_opts2(&made, &out.get(), to.format, to.rate, &in.get(),
                                          from.format, from.rate, AV_LOG_TRACE, nullptr);
@@ -91,7 +91,7 @@ pooled_swr::context_pointer pooled_swr::new_context(const sample_layout& from,
 pooled_swr pooled_swr::acquire(const sample_layout& from, const sample_layout& to,
                                std::string_view doing) {
   auto context = store::instance().take(from, to);
-  // Initialising a context again drops its samples and keeps its filter.
+  // Reinitialising a context drops its samples and keeps its filter.
   if (!context || swr_init(context.get()) < 0) context = new_context(from, to, doing);
   return {std::move(context), from, to};
 }

@@ -1,4 +1,4 @@
-// Contexts of libswresample that are used by one conversion after another.
+// A pool of libswresample contexts.
 
 #pragma once
 
@@ -32,7 +32,7 @@ class channel_layout {
   }
   ~channel_layout() { av_channel_layout_uninit(&layout_); }
 
-  // The usual layout of so many channels, of unknown speakers where there is none.
+  // The usual layout of this many channels; of unknown speakers if there is none.
   static channel_layout usual(int channels) {
     channel_layout result;
     av_channel_layout_default(&result.layout_, channels);
@@ -60,12 +60,12 @@ struct sample_layout {
   friend bool operator==(const sample_layout&, const sample_layout&) = default;
 };
 
-// A context that converts from one format to another, at its beginning. Returned to the pool by its
-// destructor.
+// A context that converts from one format to another, without samples at first. The destructor
+// returns it to the pool.
 class pooled_swr {
  public:
-  // An idle context for equal formats, or a new one. Throws as resampler does; `doing` is the text
-  // of its errors.
+  // Returns an idle context for equal formats, or a new one. Throws the errors of resampler, with
+  // `doing` as the operation.
   static pooled_swr acquire(const sample_layout& from, const sample_layout& to,
                             std::string_view doing);
 

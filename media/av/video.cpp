@@ -152,8 +152,8 @@ task<video> video::open_with(std::shared_ptr<const byte_counter> from, packet_in
       state{std::move(name), std::move(scanned), std::move(content), std::move(from), {}}));
 }
 
-// How many packets after a range a decoder may need to return the last frames of the range. None if
-// no picture after its key frame is shown before it.
+// The number of packets after a range that a decoder may need to return the last frames of the
+// range. 0 if no later picture is shown before its key frame.
 static std::size_t packets_after(std::span<const indexed_packet> entries,
                                  const packet_range& range) {
   constexpr std::size_t most_reordered = 16;  // ITU-T H.264, A.3.1
@@ -209,8 +209,8 @@ static bool starts_well(const packet_index& index, std::span<const std::int64_t>
   });
 }
 
-// The headers of MP4 do not state whether decoding can start at a key frame. If it cannot at one
-// that is needed, all key frames are read, and those are removed from the index.
+// MP4 headers do not state whether decoding can start at a key frame. If it cannot start at a
+// needed one, all key frames are read, and such key frames are removed from the index.
 task<video> video::fetch(std::vector<std::int64_t> numbers) const {
   const auto kept = state_;
   if (!kept->by_ranges()) co_return video(kept);
@@ -324,8 +324,8 @@ class range_decoder {
   const use_frame& use_;
   selection_statistics& counted_;
   const std::stop_token& stop_;
-  std::size_t next_ = 0;       // of range_.frames
-  std::int64_t position_ = 0;  // of the next decoded frame, from the beginning of the stream
+  std::size_t next_ = 0;       // index in range_.frames
+  std::int64_t position_ = 0;  // number of the next decoded frame, from the beginning
 };
 
 void video::for_each_frame(std::span<const std::int64_t> numbers,

@@ -40,15 +40,16 @@ static void check_size(const AVCodecContext& context, std::string_view doing) {
                 std::string("pictures of ") + format->name + " have an even size");
 }
 
-// What an encoder can do between key frames.
+// The limits of an encoder between key frames.
 struct group_limits {
   int least_gop = 1;
-  int most_gop = 1 << 20;  // 0: key frames are where the encoder places them
+  int most_gop = 1 << 20;  // 0: the encoder places key frames itself
   int most_b_frames = 0;
 };
 
-// FFmpeg takes one packet for each frame of libxvid, which then loses some. vc2 has key frames
-// only, which the descriptor of Dirac does not say. libsvtav1 takes a gop of 1 for its default.
+// - libxvid: no B-frames. FFmpeg receives one packet per frame, so packets would be lost.
+// - vc2: only key frames, which Dirac's descriptor does not state.
+// - libsvtav1: a gop of 1 selects its default.
 static group_limits group_limits_of(const AVCodecContext& context) noexcept {
   const std::string_view name = context.codec->name;
   const auto* codec = avcodec_descriptor_get(context.codec_id);

@@ -59,7 +59,7 @@ AVPixelFormat choose_pixel_format(const AVCodec& encoder, std::string_view name,
   return format;
 }
 
-// JPEG (ITU-T T.871) and WebP (RFC 9649, 2.4).
+// Whether chroma is centred: in JPEG (ITU-T T.871) and WebP (RFC 9649, 2.4).
 static bool is_centred(AVCodecID codec) noexcept {
   return codec == AV_CODEC_ID_MJPEG || codec == AV_CODEC_ID_WEBP;
 }
@@ -68,7 +68,7 @@ static AVColorRange default_range(const AVCodecContext& context) noexcept {
   return context.codec_id == AV_CODEC_ID_MJPEG ? AVCOL_RANGE_JPEG : usual_range(context.pix_fmt);
 }
 
-// A field of frame_colour, with FFmpeg's function for the names of its values.
+// A field of frame_colour, and FFmpeg's function for the names of its values.
 template <class T>
 struct colour_field {
   const char* name;
@@ -89,7 +89,7 @@ static bool is_given(std::string_view colour) noexcept {
   return !colour.empty() && colour != "unknown" && colour != "reserved";
 }
 
-// FFmpeg's functions from names compare beginnings only.
+// Compares whole names: FFmpeg's functions compare only prefixes.
 template <class T>
 static T named_colour(const colour_field<T>& field, std::string_view name, std::string_view doing) {
   for (int i = 0; i < field.values; ++i) {
@@ -109,7 +109,7 @@ static bool is_same(AVColorTransferCharacteristic a, AVColorTransferCharacterist
   return is_same_transfer(a, b);
 }
 
-// The value of the rule that means the same as `value`; empty if there is none.
+// The rule's value with the same meaning as `value`; empty if there is none.
 template <class T>
 static std::optional<T> stated_value(const colour_rule& rule, T value) {
   const auto& values = rule.values;
@@ -120,7 +120,8 @@ static std::optional<T> stated_value(const colour_rule& rule, T value) {
   return std::nullopt;
 }
 
-// The colour of a name; if none is given, `usual` or the first that the stream can state.
+// The colour with this name. For an empty name, `usual`, or the first value that the stream can
+// state.
 template <class T>
 static T chosen_colour(const colour_field<T>& field, std::string_view name, T usual,
                        const colour_rule& rule, std::string_view doing) {
@@ -135,7 +136,8 @@ static T chosen_colour(const colour_field<T>& field, std::string_view name, T us
       fmt::format("the encoder does not state the colour.{} {}, but:{}", field.name, name, names));
 }
 
-// RGB has no matrix, and is of the full range, as are formats that imply it.
+// Checks that the colours fit the format: RGB has no matrix and the full range, as do formats that
+// imply it.
 static void check_fit(const AVCodecContext& context, std::string_view doing) {
   const auto refuse = [&](const char* label, const char* name) {
     throw error(errc::invalid_argument, doing,

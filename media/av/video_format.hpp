@@ -1,4 +1,4 @@
-// How an encoder stores pictures: its pixel format, and what the colours of a stream mean.
+// Selects the pixel format and colours of an encoder.
 
 #pragma once
 
@@ -14,25 +14,25 @@ extern "C" {
 
 namespace lade::media {
 
-// FFmpeg's pixel format of the name; the encoder's choice for video if empty. Throws
-// error(invalid_argument) if the encoder does not have it.
+// Returns the pixel format of this name; if empty, the encoder's choice for video. Throws
+// error(invalid_argument) if the encoder does not support it.
 AVPixelFormat choose_pixel_format(const AVCodec& encoder, std::string_view name,
                                   std::string_view doing);
 
-// The format that loses least of pictures of `source`.
+// The encoder's format that loses least information of `source`.
 AVPixelFormat nearest_pixel_format(const AVCodec& encoder, AVPixelFormat source,
                                    std::string_view doing);
 
-// Sets the colours of an encoder whose size and pixel format are set, as documented at
-// video_encode_options. Throws error(invalid_argument) for names that FFmpeg does not have.
+// Sets the colours of an encoder whose size and pixel format are set; see video_encode_options.
+// Throws error(invalid_argument) for names that FFmpeg lacks.
 void set_colours(AVCodecContext& context, const frame_colour& colour, std::string_view doing);
 
-// Throws error(invalid_argument) for a frame that states other primaries or another transfer than
-// the encoder's stream; `doing` is the text of errors.
+// Throws error(invalid_argument) for a frame with other primaries or another transfer than the
+// encoder's stream, with `doing` as the operation.
 void check_colours_of_frame(const AVFrame& next, const AVCodecContext& encoder,
                             std::string_view doing);
 
-// How the encoder stores pictures.
+// The format of the encoder's pictures.
 picture_format format_of_encoder(const AVCodecContext& context) noexcept;
 
 }  // namespace lade::media

@@ -19,21 +19,20 @@
 
 namespace lade::media {
 
-// Whether a VP8 packet has a picture that is shown (RFC 6386, 9.1: show_frame).
+// Whether a VP8 packet has a shown picture (RFC 6386, 9.1: show_frame).
 static bool shows_vp8(std::span<const std::byte> data) noexcept {
   return !data.empty() && (std::to_integer<unsigned>(data[0]) & 0x10) != 0;
 }
 
-// Whether a VP9 packet has a picture that is shown. A superframe has one; a packet with a single
-// picture says it in its header (VP9 Bitstream & Decoding Process Specification, 6.2 and annex B).
+// Whether a VP9 packet has a shown picture. A superframe has one; a single picture states it in its
+// header (VP9 Bitstream & Decoding Process Specification, 6.2 and annex B).
 static bool shows_vp9(std::span<const std::byte> data) noexcept {
   if (data.empty()) return false;
   constexpr unsigned superframe = 0xc0;
   if ((std::to_integer<unsigned>(data.back()) & 0xe0) == superframe) return true;
   const auto first = std::to_integer<unsigned>(data[0]);
   const bool profile3 = (first & 0x30) == 0x30;
-  const unsigned shift =
-      profile3 ? 2 : 3;  // of show_existing_frame, from the left: behind 2 + 2 + 1
+  const unsigned shift = profile3 ? 2 : 3;  // the bit of show_existing_frame: after 2 + 2 + 1 bits
   const bool shows_existing = (first >> shift & 1) != 0;
   return shows_existing || (first >> (shift - 2) & 1) != 0;
 }
@@ -129,8 +128,8 @@ std::optional<packet_index> index_by_headers(box_headers headers, std::string_vi
   return packet_index(stream, std::move(entries), true, file_bytes);
 }
 
-// The duration of a frame without a time and a duration, in units of the stream's time base: that
-// of the mean frame rate, or else one unit.
+// The duration of a frame that states neither time nor duration, in units of the stream's time
+// base: that of the average frame rate, or one unit.
 static std::int64_t usual_duration(const stream_info& stream) {
   const auto rate = stream.frame_rate();
   if (!rate || *rate <= 0) return 1;
@@ -142,7 +141,7 @@ static std::int64_t following(std::int64_t time, std::int64_t duration) noexcept
   return __builtin_add_overflow(time, duration, &next) ? time : next;
 }
 
-// The times of the frames that decoding returns. A frame without a time follows the one before.
+// The times of the decoded frames. A frame without a time follows the previous one.
 static std::vector<std::int64_t> decoded_times(const stream_info& stream,
                                                const std::vector<packet>& all,
                                                const video_options& options, std::uint64_t& damaged,
@@ -181,8 +180,8 @@ static std::vector<packet> read_to_end(format_reader& from, int stream, packet_c
   return all;
 }
 
-// The offset of the bytes of a packet in a file. FFmpeg reports that of the header before them, of
-// a block of Matroska or a chunk of AVI. Empty if they are not contiguous.
+// The offset of a packet's bytes in a file; empty if they are not contiguous. FFmpeg reports the
+// offset of the header before them: a Matroska block or an AVI chunk.
 static std::optional<std::uint64_t> find_bytes(const buffer& file,
                                                const AVPacket& packet) noexcept {
   constexpr std::uint64_t longest_header = 32;

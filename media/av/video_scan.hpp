@@ -30,7 +30,7 @@ struct scanned_video {
   packet_index index;
   std::vector<packet> packets;
   std::shared_ptr<const packet_charges> charged;  // memory of the packets, allocated by FFmpeg
-  std::uint64_t damaged = 0;                      // how many times damage was tolerated
+  std::uint64_t damaged = 0;                      // number of times that damage was tolerated
 };
 
 // Reads all packets. Throws error(stopped) after the packet during which `stop` is requested.

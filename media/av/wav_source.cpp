@@ -22,7 +22,7 @@ static bool begins_as_wav(std::span<const std::byte> file) noexcept {
   return riff && text.size() >= 12 && text.substr(8, 4) == "WAVE";
 }
 
-// The header of a file that ends before its data do; empty if it ends before its header does.
+// The header of a file that ends before its data; empty if the header itself is incomplete.
 static std::optional<io::wav_info> find_cut_wav(std::span<const std::byte> file,
                                                 std::string_view name) {
   io::wav_header header(std::numeric_limits<std::int64_t>::max(), name);
@@ -47,7 +47,7 @@ std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_vi
   try {
     while (header.wants()) header.take(file.subspan(header.offset()));
   } catch (const error& refused) {
-    if (refused.code() == errc::unsupported) return std::nullopt;  // FFmpeg knows more encodings
+    if (refused.code() == errc::unsupported) return std::nullopt;  // FFmpeg supports more encodings
     const auto cut = damage == damage_policy::tolerate ? find_cut_wav(file, name) : std::nullopt;
     if (!cut) throw;
     return wav_file{.info = *cut, .is_cut = true};
@@ -59,7 +59,7 @@ std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_vi
 struct wav_part {
   io::wav_info info;
   std::span<const std::byte> bytes;  // of the samples
-  std::int64_t samples = 0;          // of each channel
+  std::int64_t samples = 0;          // per channel
 };
 
 static wav_part wav_part_of(const io::wav_info& info, std::span<const std::byte> file,
@@ -94,7 +94,7 @@ static AVSampleFormat wav_sample_format(io::wav_encoding encoding) noexcept {
   return formats[static_cast<std::size_t>(encoding)];
 }
 
-// The type of the elements that are stored; that of none for 24 bits.
+// The element type of stored samples; empty for 24 bits.
 static std::optional<element_type> plain_type_of(io::wav_encoding encoding) noexcept {
   switch (encoding) {
     case io::wav_encoding::u8: return element_type::u8;
@@ -107,7 +107,7 @@ static std::optional<element_type> plain_type_of(io::wav_encoding encoding) noex
   return std::nullopt;
 }
 
-// Whether samples are as they must be, but for floats of 32 bits.
+// Whether samples need no conversion except to 32-bit floats.
 static bool is_plain(const wav_part& part, const audio_options& options, const sample_sink& to) {
   const auto& info = part.info;
   const bool same_rate = options.sample_rate == 0 ||
@@ -132,7 +132,7 @@ static void convert_plain(const wav_part& part, sample_sink& to) {
   to.commit(samples);
 }
 
-// Samples where libswresample can read them: aligned, those of 24 bits as 32.
+// Samples as libswresample requires them: aligned, and 24 bits widened to 32.
 class wav_block {
  public:
   const std::uint8_t* load(const wav_part& part, std::int64_t first, std::int64_t count) {
@@ -153,7 +153,7 @@ class wav_block {
   }
 
  private:
-  // Little-endian samples in the upper 24 bits.
+  // Stores little-endian samples in the upper 24 bits of 32.
   void widen(std::span<const std::byte> bytes) {
     for (std::size_t i = 0; i < bytes.size() / 3; ++i) {
       std::uint32_t value = 0;

@@ -1,4 +1,4 @@
-// WAV files that lade converts itself: their samples in a sink.
+// Decodes WAV files into a sink, without FFmpeg's demuxer.
 
 #pragma once
 
@@ -18,17 +18,16 @@
 namespace lade::media {
 
 struct wav_file {
-  io::wav_info info;    // without the frames that are missing
-  bool is_cut = false;  // whether it ends before its header says
+  io::wav_info info;    // without missing frames
+  bool is_cut = false;  // the file ends before its header states
 };
 
-// The header of a WAV file that lade converts itself; empty for all other files. Throws
-// error(invalid_data) for a damaged one, but for a missing end that is tolerated.
+// The header of a WAV file that lade decodes itself; empty for other files. Throws
+// error(invalid_data) for a damaged file, unless only its end is missing and that is tolerated.
 std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_view name,
                                  damage_policy damage);
 
-// Decodes into `to`. Checks `stop` between blocks. Returns how much damage was tolerated: 1 if the
-// file is cut.
+// Decodes into `to`. Checks `stop` between blocks. Returns the damage count: 1 if the file is cut.
 std::uint64_t decode_wav(const wav_file& wav, std::span<const std::byte> file,
                          const audio_options& options, random draw, sample_sink& to,
                          const std::stop_token& stop);

@@ -79,8 +79,8 @@ class window_cutter {
     to.push_back(whole ? std::move(next) : next.slice(first, last - first));
   }
 
-  // The number of a frame's first sample, counted from the origin; empty if it is unknown.
-  // Decoders return several frames of a packet, of which only the first has a time.
+  // The number of a frame's first sample, relative to the origin; empty if it is unknown. Decoders
+  // return several frames per packet; only the first one has a time.
   std::optional<std::int64_t> find_position(const frame& next) {
     if (!origin_) return next_position_.value_or(0);
     const auto time = next.time();
@@ -105,9 +105,8 @@ class window_cutter {
     return -tolerance <= difference && difference <= tolerance ? expected : stated;
   }
 
-  // FFmpeg's times of Vorbis in Ogg are wrong for single frames, by less than a block of 8,192
-  // samples. If the next frame has the same deviation, both times are right; otherwise the first
-  // was wrong.
+  // FFmpeg's times of single Vorbis frames in Ogg are wrong by less than a block of 8,192 samples.
+  // If the next frame has the same deviation, both times are right; otherwise the first was wrong.
   std::int64_t steady_position(std::int64_t stated) {
     constexpr std::int64_t block = 8192;
     const auto expected = next_position_.value_or(stated);
@@ -121,8 +120,8 @@ class window_cutter {
     return expected;
   }
 
-  // An Opus decoder drops the start of the first frame that it decodes, and FFmpeg rounds the
-  // length of that. Such a frame is not in the window.
+  // Whether the frame's time is rounded twice: an Opus decoder drops the start of the first frame
+  // that it decodes, and FFmpeg rounds the dropped length. Such a frame is before the window.
   bool is_rounded_twice(const frame& next, std::int64_t start) noexcept {
     const bool is_first = !std::exchange(has_begun_, true);
     return is_first && start != 0 && next.stream().parameters().codec_id == AV_CODEC_ID_OPUS;

@@ -57,7 +57,8 @@ bool window_reader::is_start(const AVPacket& packet) const {
 // presentation order.
 //   - Containers seek by decoding time.
 //   - Matroska rounds times to milliseconds: frames before the key frame may have its time.
-//   - A frame without a time gets the decoding time of the packet after which it is returned.
+//   - A frame without a time is assigned the decoding time of the packet after which it is
+//     returned.
 bool window_reader::starts_late(const std::vector<av_packet>& first) const {
   if (stream_.kind() != stream_kind::video) return false;
   const auto& start = *first.front();

@@ -1,4 +1,4 @@
-// Finds the packets that decoding a window of time needs.
+// Reads the packets that are needed to decode a window of time.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lade::media {
 
-// Reads the window of one stream in steps. Nobody else may use the file until it is done.
+// Reads the window of one stream in steps. Nothing else may use the file meanwhile.
 class window_reader {
  public:
   // Throws error(invalid_argument) if the file has no such stream, or the window ends before its
@@ -21,7 +21,7 @@ class window_reader {
   window_reader(format_reader& file, int stream, const time_window& window);
 
   // Reads packets of `bytes` more bytes. Returns false at the end of the window. Throws
-  // error(invalid_data) if times go back, unless damage is tolerated.
+  // error(invalid_data) if times decrease, unless damage is tolerated.
   bool step(std::size_t bytes);
 
   // Returns the packets that decoding the window needs. Throws error(unsupported) if no packet has
@@ -32,8 +32,8 @@ class window_reader {
   bool has_edges() const noexcept { return window_.begin || window_.end; }
   bool seeks() const noexcept { return window_.begin && !needs_beginning_ && !reads_all_; }
   void begin();
-  void rewind_file();     // of the file
-  void seek_to_window();  // of the window
+  void rewind_file();     // to its first packet
+  void seek_to_window();  // to a packet from which the window can be decoded
   std::vector<av_packet> read_first();
   bool is_start(const AVPacket& packet) const;  // whether decoding can start there
   bool starts_late(const std::vector<av_packet>& first) const;
@@ -52,8 +52,8 @@ class window_reader {
   std::int64_t end_ = INT64_MAX;
   bool started_ = false;
   bool needs_beginning_ = false;
-  bool wavers_ = false;      // times go back slightly
-  bool reads_all_ = false;   // the window may be anywhere: times go back, or there are edits
+  bool wavers_ = false;      // times decrease slightly
+  bool reads_all_ = false;   // the window may be anywhere: times decrease, or there are edits
   bool has_times_ = false;   // a packet with a time was read
   bool holds_back_ = false;  // the decoder may need more packets before it returns a frame
   std::int64_t latest_ = INT64_MIN;  // the latest decoding time

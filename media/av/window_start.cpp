@@ -16,8 +16,9 @@ static bool is_pcm(AVCodecID codec) noexcept {
   return codec >= AV_CODEC_ID_PCM_S16LE && codec < AV_CODEC_ID_ADPCM_IMA_QT;
 }
 
-// AAC-LC. Other profiles predict from earlier frames, or have noise that goes on through frames.
-// The first five bits of the headers are the profile plus 1 (ISO/IEC 14496-3, 1.6.2.1).
+// Whether the profile is AAC-LC. Other profiles predict from earlier frames, or have noise that
+// continues over frames. The first five bits of the headers are the profile plus 1 (ISO/IEC
+// 14496-3, 1.6.2.1).
 static bool has_low_complexity(const AVCodecParameters& parameters) noexcept {
   constexpr int low_complexity = 1;  // FFmpeg's number, in all of its versions
   if (parameters.extradata_size > 0) return (parameters.extradata[0] >> 3) - 1 == low_complexity;
@@ -44,7 +45,7 @@ static bool has_blocks_of_one_length(const AVCodecParameters& parameters) noexce
          parameters.extradata[1] == parameters.extradata[3];
 }
 
-// Whether a rounded time tells the number of a sample: frames begin at multiples of their length.
+// Whether a rounded time identifies a sample: frames start at multiples of their length.
 static bool has_frames_of_one_length(const AVCodecParameters& parameters) noexcept {
   switch (parameters.codec_id) {
     case AV_CODEC_ID_AAC:
@@ -61,10 +62,11 @@ static bool is_codec_of(AVCodecID codec, const std::array<AVCodecID, Count>& kno
   return std::find(known.begin(), known.end(), codec) != known.end();
 }
 
-// Whether a container states the times of all packets of a codec, also behind a seek. FFmpeg's
-// demuxer of Ogg counts from wrong pages of codecs that state no durations, and its times of Vorbis
-// there are wrong for single packets. Seeks in MPEG-PS end within frames, those in WAV and AVI go
-// by the average bit rate.
+// Whether a container states the times of all packets of a codec, also after a seek.
+// - Ogg: for codecs without durations, FFmpeg's demuxer counts from wrong pages. Its times of
+//   single Vorbis packets are wrong.
+// - MPEG-PS: seeks end inside frames.
+// - WAV and AVI: seeks use the average bit rate.
 static bool seeks_well(std::string_view format, AVCodecID codec) noexcept {
   if (format == "mov,mp4,m4a,3gp,3g2,mj2" || format == "matroska,webm") return true;
   if (format == "ogg") return codec == AV_CODEC_ID_OPUS;
@@ -89,16 +91,16 @@ bool needs_beginning(const stream_info& stream, std::string_view format) {
   return has_rounded_times(stream) && !has_frames_of_one_length(parameters);
 }
 
-// How long the reservoir of bits of MP3 lasts at the lowest bit rates, and two frames: 511 bytes at
-// 32 kbit/s, below 32 kHz 255 bytes at 8 kbit/s (ISO/IEC 11172-3, 2.4.2.7; 13818-3, 2.4.2.7). Of a
-// frame of 24 kHz, 11 bytes are left for the reservoir if it is mono, 3 if it is stereo.
+// The longest time that MP3's bit reservoir spans at the lowest bit rates, plus two frames. The
+// reservoir is 511 bytes at 32 kbit/s, and below 32 kHz 255 bytes at 8 kbit/s (ISO/IEC 11172-3,
+// 2.4.2.7; 13818-3, 2.4.2.7). A frame at 24 kHz leaves 11 bytes for it in mono, and 3 in stereo.
 static rational reservoir_seconds(const AVCodecParameters& parameters) {
   if (parameters.sample_rate >= 32'000) return rational(3, 10);
   return parameters.ch_layout.nb_channels == 1 ? rational(4, 5) : rational(23, 10);
 }
 
-// Lossy audio needs what came before: a frame to overlap with (AAC, Vorbis), a reservoir of bits
-// (MP3), 80 ms until the state has converged (Opus, RFC 7845, 4.2).
+// Lossy audio depends on earlier packets: the previous frame overlaps (AAC, Vorbis), the bit
+// reservoir (MP3), 80 ms until the state has converged (Opus; RFC 7845, 4.2).
 std::int64_t lead_in_of(const stream_info& stream) {
   if (stream.kind() != stream_kind::audio) return 0;
   const auto& parameters = stream.parameters();

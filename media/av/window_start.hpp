@@ -1,4 +1,4 @@
-// Where decoding a window of audio begins.
+// Determines where decoding of a window of audio must start.
 
 #pragma once
 
@@ -9,21 +9,23 @@
 
 namespace lade::media {
 
-// Whether timestamps are not in units of a sample, or of a part of it.
+// Whether timestamps are rounded: their unit is not a sample or a fraction 1/n of one.
 bool has_rounded_times(const stream_info& stream);
 
-// Whether the frames of a codec depend on no more than the lead-in before them, bit for bit, but
-// for Opus and for noise of AAC.
+// Whether decoding after the lead-in produces the same samples as decoding from the beginning, bit
+// for bit. Opus, and noise in AAC, are only close.
 bool forgets(const AVCodecParameters& parameters) noexcept;
 
-// Whether windows of a stream are found only by decoding from its first packet on. True for streams
-// with several edits, in which FFmpeg's seeks end elsewhere; for others of audio, false for the
-// pairs of codec and container of which tests show that decoding from a seek has the same samples.
+// Whether windows can only be decoded from the stream's first packet.
+// - True for streams with several edits, in which FFmpeg's seeks end elsewhere.
+// - For other audio, false only for pairs of codec and container that decode to the same samples
+//   after a seek, as tests show.
+// - False for other streams.
 // `format`: FFmpeg's name of the container.
 bool needs_beginning(const stream_info& stream, std::string_view format);
 
-// How long before a window of audio decoding must begin, in units of the stream's time base; 0 for
-// other streams.
+// The lead-in: how long before a window of audio decoding must start, in units of the stream's time
+// base. 0 for other streams.
 std::int64_t lead_in_of(const stream_info& stream);
 
 }  // namespace lade::media

@@ -1,4 +1,4 @@
-// The places where libavfilter of FFmpeg 5.1 to 9 differs.
+// Differences between the versions of libavfilter, from FFmpeg 5.1 to 9.
 
 #pragma once
 
@@ -12,7 +12,8 @@ extern "C" {
 
 namespace lade::media {
 
-// From FFmpeg 7.1 on, colours are part of the format of a graph; from 8.1 on, alpha is.
+// Sets the colour space and range that the graph negotiates (since FFmpeg 7.1), and its alpha mode
+// (since 8.1).
 inline void set_source_colour([[maybe_unused]] AVBufferSrcParameters& parameters,
                               [[maybe_unused]] const AVFrame& frame) noexcept {
 #if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(10, 4, 100)

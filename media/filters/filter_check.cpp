@@ -29,7 +29,7 @@ struct filter_use {
   std::string arguments;
 };
 
-// Reads a text as avfilter_graph_parse2 does, with the same function for its words.
+// Parses a text as avfilter_graph_parse2 does, with the same function for its words.
 class filter_words {
  public:
   explicit filter_words(const std::string& text) : rest_(text.c_str()) {
@@ -80,9 +80,9 @@ class filter_words {
   const char* rest_;
 };
 
-// Options whose texts are known to name nothing outside of the graph: expressions, sizes, formats,
-// colours, channels. The list has what is harmless, not what is harmful: a text that a later FFmpeg
-// adds is refused until it has been judged. Of options with several names, the longest one counts.
+// Text options that cannot name a file or another resource: expressions, sizes, formats, colours,
+// channels. The list allows instead of forbidding, so that a new option of a later FFmpeg is
+// refused until it is listed. If an option has several names, the longest one is listed.
 static constexpr std::string_view harmless_texts =
     " 0m 1m 2m 3m H all all_expr alpha alpha_expr alpha_modes alpha_radius angle args attacks "
     "b band_noise blacks blue blue_expr blues box_source brightness c c0 c0_expr c1 c1_expr "
@@ -103,14 +103,14 @@ static bool is_harmless_text(std::string_view option) {
   return harmless_texts.find(word) != std::string_view::npos;
 }
 
-// Whether the value of an option is a text of any content, or a list of texts.
+// Whether the value of an option is a string of any content, or a list of strings.
 static bool is_text(const AVOption& option) noexcept {
   constexpr int list_flag = 1 << 16;  // AV_OPT_TYPE_FLAG_ARRAY, from FFmpeg 7.1 on
   const int type = static_cast<int>(option.type) & ~list_flag;
   return type == AV_OPT_TYPE_STRING || type == AV_OPT_TYPE_DICT;
 }
 
-// The longest name of a text, all of whose names have one place.
+// The longest name of an option: aliases have the same offset in the filter's struct.
 static std::string_view full_name(const void* object, const AVOption& option) noexcept {
   std::string_view name = option.name;
   const AVOption* other = nullptr;
@@ -121,9 +121,10 @@ static std::string_view full_name(const void* object, const AVOption& option) no
   return name;
 }
 
-// A filter opens files only by a text, but for those whose text has the name of a harmless one.
+// A filter opens files only if a text option names them. nnedi's file has the name of a harmless
+// option.
 static bool opens_resources(const AVFilter& filter) {
-  if (std::string_view(filter.name) == "nnedi") return true;  // `weights` is a file
+  if (std::string_view(filter.name) == "nnedi") return true;  // its `weights` is a file
   if (filter.priv_class == nullptr) return false;
   const AVOption* option = nullptr;
   const void* object = &filter.priv_class;
@@ -141,7 +142,7 @@ static const AVFilter& find_harmless_filter(const std::string& name, std::string
   return *filter;
 }
 
-// Makes the filter in `scratch`, a graph that nobody runs.
+// Creates the filter in `scratch`, a graph that never runs.
 static void check_arguments(AVFilterGraph& scratch, const AVFilter& filter,
                             const std::string& arguments, std::string_view doing) {
   const av_messages messages;
@@ -157,7 +158,7 @@ static void check_arguments(AVFilterGraph& scratch, const AVFilter& filter,
 
 void check_filters(std::string_view text) {
   const std::string copy(text);
-  const av_messages said_at_end;  // lives longer than the graph, whose filters say when they end
+  const av_messages said_at_end;  // outlives the graph: filters log when they are destroyed
   const av_filter_graph scratch(check_av(avfilter_graph_alloc()));
   for (const auto& use : filter_words(copy).take_all()) {
     const auto doing = fmt::format(R"(make the filter {} of "{}")", use.name, copy);

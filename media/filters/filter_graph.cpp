@@ -24,7 +24,7 @@ extern "C" {
 
 namespace lade::media {
 
-// A graph and the ends of it that are not linked.
+// A graph and its inputs and outputs that are not linked yet.
 struct parsed_graph {
   av_filter_graph graph;
   av_filter_ends inputs;
@@ -65,7 +65,7 @@ static bool same_format(const frame& a, const frame& b) {
          av_channel_layout_compare(&x.ch_layout, &y.ch_layout) == 0;
 }
 
-// A frame of FFmpeg with the same memory, a timestamp, and speakers.
+// A frame of FFmpeg that shares the memory of `from`, with a timestamp and a channel layout.
 static av_frame share_for_graph(const frame& from) {
   av_frame copy(check_av(av_frame_clone(&from.get())));
   if (const auto stamp = from.pts()) copy->pts = *stamp;
@@ -74,7 +74,7 @@ static av_frame share_for_graph(const frame& from) {
   return copy;
 }
 
-// When a frame ends, in units of its time base.
+// The time at which a frame ends, in units of its time base.
 static std::optional<std::int64_t> end_of(const frame& last) {
   const auto time = last.time();
   if (!time) return std::nullopt;
@@ -87,13 +87,13 @@ static std::optional<std::int64_t> end_of(const frame& last) {
   return ((*time + duration) / last.time_base()).round();
 }
 
-// The most frames of an output that a graph may return after its end, when the next begins.
+// The most frames that a graph may return per output after its inputs have ended.
 static constexpr std::size_t most_held_frames = 100'000;
 
 class filter_graph::state {
  public:
   explicit state(std::string_view from) : text(from), doing("filter with \"" + text + "\"") {
-    const av_messages said_at_end;  // when the graph below ends
+    const av_messages said_at_end;  // outlives the graph below
     check_filters(text);
     const auto parsed = parse_graph(text, doing);
     input_ends = ends_of(parsed.inputs.get(), false);
@@ -156,11 +156,11 @@ class filter_graph::state {
 
  private:
   struct input_state {
-    AVFilterContext* source = nullptr;  // of the graph
+    AVFilterContext* source = nullptr;  // the graph's end of this input
     std::optional<frame> format;        // the last frame that was sent
-    std::deque<frame> waiting;          // for the graph
+    std::deque<frame> waiting;          // not sent to the graph yet
     bool finished = false;
-    bool closed = false;  // the graph has been told
+    bool closed = false;  // the end has been sent to the graph
   };
   struct output_state {
     AVFilterContext* sink = nullptr;
@@ -176,14 +176,14 @@ class filter_graph::state {
     return std::all_of(inputs.begin(), inputs.end(), [](auto& each) { return each.finished; });
   }
 
-  // After the end of all inputs, another stream.
+  // A frame after the end of all inputs starts another stream, with a new graph.
   void begin_again() {
     if (!all_finished()) return;
     if (graph) drain();
     for (auto& each : inputs) each = {};
   }
 
-  // Gives waiting frames to the graph, which is made once all formats are known.
+  // Sends waiting frames to the graph. Builds the graph once all formats are known.
   void pump() {
     if (!graph && !has_formats()) return;
     if (!graph) build();
@@ -211,12 +211,12 @@ class filter_graph::state {
     check_input(av_buffersrc_add_frame(to.source, shared.get()), messages);
   }
 
-  // A graph may end before its input, by "trim". New releases of FFmpeg report that, older do not.
+  // With "trim", a graph may end before its input. Only newer FFmpeg reports that, as AVERROR_EOF.
   void check_input(int result, const av_messages& messages) const {
     if (result != AVERROR_EOF) check_av(result, doing, messages);
   }
 
-  // Tells the graph the end of an input, and when it is, which filters of rates need.
+  // Sends the end of an input and its time, which filters of frame rates need.
   void close(input_state& input) {
     if (std::exchange(input.closed, true)) return;
     const auto end = end_of(*input.format).value_or(AV_NOPTS_VALUE);
@@ -224,7 +224,7 @@ class filter_graph::state {
     check_input(av_buffersrc_close(input.source, end, AV_BUFFERSRC_FLAG_PUSH), messages);
   }
 
-  // Takes one frame from the graph.
+  // Receives one frame from the graph. Returns false if none is ready.
   bool pull(std::size_t i) {
     if (!graph) return false;
     av_frame next(check_av(av_frame_alloc()));
@@ -242,7 +242,7 @@ class filter_graph::state {
     return true;
   }
 
-  // Ends the graph; its frames are ready then.
+  // Ends all inputs, receives the remaining frames, and destroys the graph.
   void drain() {
     for (auto& each : inputs) close(each);
     for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -297,7 +297,7 @@ class filter_graph::state {
     parameters->height = from.height;
     parameters->sample_aspect_ratio = from.sample_aspect_ratio;
     parameters->sample_rate = from.sample_rate;
-    parameters->ch_layout = from.ch_layout;  // which FFmpeg copies
+    parameters->ch_layout = from.ch_layout;  // FFmpeg copies it
     set_source_colour(*parameters, from);
     check_av(av_buffersrc_parameters_set(source, parameters.get()), doing);
     check_av(avfilter_init_dict(source, nullptr), doing);

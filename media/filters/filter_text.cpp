@@ -14,7 +14,7 @@ static void require_filter(bool condition, std::string_view filter, std::string_
     throw error(errc::invalid_argument, "make the filter " + std::string(filter), reason);
 }
 
-// A value that no other filter can follow.
+// A word of an option. Throws for characters that could start another option or filter.
 static std::string filter_word(std::string_view word, std::string_view filter) {
   const auto allowed = [](char each) {
     return (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
@@ -51,7 +51,7 @@ std::string rate_filter(const rational& frames_per_second) {
   return "fps=" + to_string(frames_per_second);
 }
 
-// FFmpeg takes microseconds here.
+// A duration option, which has a resolution of microseconds. The time is rounded up.
 static std::string microseconds_text(const rational& time, std::string_view filter) {
   constexpr std::int64_t most = 1'000'000'000'000;
   require_filter(time >= -most && time <= most, filter, "times must be within 10^12 seconds of 0");
@@ -76,15 +76,15 @@ std::string audio_trim_filter(const time_window& window) {
   return trim_text(window, "atrim") + ",asetpts=PTS-STARTPTS";
 }
 
-// A crop of exactly this size: FFmpeg's own is rounded to whole samples of chroma. `x` and `y` lie
-// on chroma.
+// A crop of exactly this size. Without `exact`, FFmpeg rounds it to whole chroma samples. `x` and
+// `y` must be multiples of the chroma subsampling.
 static std::string exact_crop(std::string_view size, std::string_view x, std::string_view y) {
   return std::string("crop=").append(size).append(":").append(x).append(":").append(y).append(
       ":exact=1");
 }
 
-// FFmpeg rounds the size of padded pictures down to whole samples of chroma, of which there is one
-// in up to four columns and rows. So pictures are padded to a multiple of four, and cropped.
+// FFmpeg rounds the size of a padded picture down to whole chroma samples, each of up to 4 x 4
+// pixels. So the picture is padded to a multiple of four, and then cropped.
 static std::string exact_pad(int width, int height, std::string_view padding) {
   const auto size = filter_size(width, height, "pad");
   return std::string("pad=").append(padding).append(",").append(exact_crop(size, "0", "0"));
@@ -92,8 +92,8 @@ static std::string exact_pad(int width, int height, std::string_view padding) {
 
 static int padded_length(int length) noexcept { return (length + 3) / 4 * 4; }
 
-// Expressions for the size of a picture that is fitted into another one, as the filter `scale` has
-// them: whole samples of chroma, since `pad` takes no others.
+// Expressions of the filter `scale` for fitting a picture into another size. The result is whole
+// chroma samples: `pad` accepts no other size.
 static std::string fitted_size(const std::string& width, const std::string& height) {
   const auto factor = fmt::format("min({}/iw\\,{}/ih)", width, height);
   const auto length = [&](const std::string& name, const std::string& chroma) {
@@ -127,14 +127,14 @@ std::string scale_filter(const scale_options& options) {
   return {};
 }
 
-// Whether a length is one of whole samples of chroma. All are texts of expressions, also below.
-// `chroma`: how many columns or rows have one sample of chroma: "hsub".
+// An expression: whether a length is a multiple of whole chroma samples. All arguments are
+// expressions. `chroma`: "hsub" or "vsub", the columns or rows of one chroma sample.
 static std::string is_multiple(const std::string& length, const std::string& chroma) {
   return fmt::format("not(mod({}\\,{}))", length, chroma);
 }
 
-// An expression for a length that FFmpeg refuses unless [at, at + length) is inside of `whole`, and
-// a condition holds. FFmpeg itself would move or cut the part.
+// A length that FFmpeg refuses unless [at, at + length) is inside of `whole` and a condition holds.
+// FFmpeg itself would move or cut the part.
 struct placed_length {
   std::string at;
   std::string length;

@@ -37,7 +37,7 @@ class event {
   // Throws error.
   explicit event(device on, const event_options& options = {});
 
-  // Moves the event to the end of the work that is queued on the stream now. Throws error.
+  // Moves the event to the end of the work that is queued on the stream `behind` now. Throws error.
   void record(const stream& behind) const;
 
   // Whether the event has been passed. Throws error if the device has failed.

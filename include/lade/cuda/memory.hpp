@@ -66,7 +66,7 @@ class pinned_memory final : public memory_resource {
     std::size_t pinned_bytes;             // size of all regions
     std::size_t fallback_bytes;           // size of allocations that are not pinned
     std::uint64_t fallbacks;              // number of allocations that were not pinned
-    std::uint64_t fallbacks_on_reactors;  // of these, on reactor threads, which must not pin
+    std::uint64_t fallbacks_on_reactors;  // fallbacks on reactor threads, which must not pin
   };
 
   // Blocks while reserve_bytes are pinned. Throws error(invalid_argument) if they exceed
@@ -122,7 +122,7 @@ class pinned_memory final : public memory_resource {
   std::byte* pin(std::size_t bytes, std::string& refusal) const;
 
   const pinned_memory_options options_;
-  mutable std::mutex mutex_;  // guards all that follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   lade::detail::range_allocator ranges_;
   std::map<std::byte*, region> regions_;

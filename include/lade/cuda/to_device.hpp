@@ -128,7 +128,8 @@ inline to_device_stage to_device(const to_device_options& options = {}) {
 struct transfer_statistics {
   std::uint64_t batches = 0;
   std::uint64_t bytes = 0;         // copied bytes
-  std::uint64_t staged_bytes = 0;  // of these, copied from pageable memory to pinned memory first
+  std::uint64_t staged_bytes = 0;  // bytes that were staged: copied from pageable to pinned memory
+                                   // first
   std::size_t pinned_bytes = 0;    // pinned memory of the runtime
   std::size_t fallback_bytes = 0;  // memory that could not be pinned
 };

@@ -21,7 +21,7 @@ struct cache_statistics {
   std::uint64_t uncached = 0;       // reads of objects that cannot be cached
   std::uint64_t failures = 0;       // fetched blocks that could not be written
   std::uint64_t damaged = 0;        // removed blocks that were damaged
-  std::uint64_t evicted = 0;        // removed blocks that were not used
+  std::uint64_t evicted = 0;        // blocks evicted because they were not used
   std::uint64_t used_bytes = 0;     // capacity in use: on the disk, by all processes; or in memory
   std::uint64_t limit_bytes = 0;    // capacity
 };

@@ -90,7 +90,7 @@ class files {
   static task<std::vector<std::string>> load_class_names(files what);
   std::vector<sample> list_all(bool labelled) const;
   void require_directory() const;
-  std::vector<std::string> directories() const;  // names of those in the root
+  std::vector<std::string> directories() const;  // names of the directories in the root
 
   std::string root_;
   std::string pattern_text_;

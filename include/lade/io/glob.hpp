@@ -78,7 +78,7 @@ struct rooted_pattern {
   std::string pattern;
 };
 
-// Splits a path at its first wildcard, one of * ? [ { \, behind the last directory before it:
+// Splits a path at its first wildcard, one of * ? [ { \, after the last directory before it:
 //
 //   "train/[0-9]*/**/*.jpg"    "train" and "[0-9]*/**/*.jpg"
 //   "*.jpg"                    "." and "*.jpg"

@@ -120,6 +120,11 @@ struct image_counts {
 // Out of memory: an image fails by std::bad_alloc. If libtiff, libwebp or libavif do not
 // distinguish the two, it fails like a damaged image. Some versions of libraries end the process
 // instead:
+// - libavif 0.11 aborts (avifDecoderCreate and others), libaom 3.6 crashes (aom_codec_destroy).
+// - libwebp 1.2.4 crashes with lossless images and alpha (WebPDecodeRGBInto).
+// - libtiff 4.5.0 crashes with LZW, Deflate, LZMA, Zstandard, CCITT group 3 (TIFFReadDirectory)
+//   and JPEG.
+// - glibc 2.36 aborts at the first image of a thread (__cxa_thread_atexit_impl).
 //
 // Conversion to 8-bit RGB or grey:
 // - Alpha and transparency are dropped. Colours that a TIFF has multiplied by alpha are divided
@@ -207,7 +212,7 @@ class decode_image final {
   std::size_t memory_needed(const sample& in) const;
 
  private:
-  std::shared_ptr<const std::string> fields_;  // texts that options_ refers to
+  std::shared_ptr<const std::string> fields_;  // the strings of options_
   image_options options_;
   tensor_spec spec_;
   std::shared_ptr<image_counts> counts_;

@@ -24,8 +24,8 @@ namespace lade::media {
 //
 // The result is flipped left to right if the crop is. Pixels are squares, and the centre of each
 // pixel of the result decides, as in Pillow's NEAREST and PyTorch's nearest-exact. So masks are
-// aligned with images. PyTorch's `nearest` uses the corner instead, which is up half a pixel to the
-// left and above.
+// aligned with images. PyTorch's `nearest` uses the corner instead, which is half a pixel further
+// left and up.
 //
 // Any thread. Throws error(invalid_data) if the size of the mask differs from that of the crop's
 // image, and error(invalid_argument) for an invalid crop or tensor.

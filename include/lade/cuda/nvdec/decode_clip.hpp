@@ -56,7 +56,7 @@ class device_clip {
 struct clip_statistics {
   std::uint64_t by_gpu = 0;  // clips decoded by the GPU
   std::uint64_t by_cpu = 0;  // clips decoded by the CPU
-  std::string reason = {};   // why the CPU decoded the first of these
+  std::string reason = {};   // why the CPU decoded the first such clip
 };
 
 // A function for map that decodes clips as media::decode_clip does: with the same options, the same

@@ -1,5 +1,5 @@
 // Samples in tar archives with random access: exact shuffles over all shards, equal steps over
-// ranks, and checkpoints behind every stage.
+// ranks, and checkpoints after every stage.
 
 #pragma once
 

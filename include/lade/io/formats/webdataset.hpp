@@ -84,8 +84,10 @@ namespace io {
 // Consecutive members with the same key are one sample; if a key occurs again later, it is another
 // sample.
 //
-// Skipped members: those without an extension, those whose last component begins with a dot, and
-// those whose first directory or name is like "__this__".
+// Skipped members:
+// - without an extension
+// - whose last component begins with a dot
+// - whose first directory or name is like "__this__"
 //
 // If damage removes the first member of a sample, the sample has only the other fields. `on_error`
 // of flat_map decides about damaged shards: with `skip`, the run continues with the next shard, and

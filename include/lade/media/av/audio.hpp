@@ -142,7 +142,7 @@ class decode_audio {
  private:
   struct texts;
 
-  std::shared_ptr<const texts> texts_;  // what options_ refers to
+  std::shared_ptr<const texts> texts_;  // the strings of options_
   audio_options options_;
   tensor_spec spec_;
   std::shared_ptr<std::atomic<std::uint64_t>> damaged_;

@@ -199,7 +199,7 @@ class decode_clip {
   static task<tensor> read_clip(decode_clip decode, std::shared_ptr<const byte_reader> from,
                                 random draw);
 
-  std::shared_ptr<const texts> texts_;  // what options_ refers to
+  std::shared_ptr<const texts> texts_;  // the strings of options_
   clip_options options_;
   image_options image_;
   tensor_spec spec_;
