@@ -17,12 +17,18 @@ namespace lade::detail {
 
 static constexpr std::uint64_t use_magic = 0x316573756564616c;  // "ladeuse1"
 
-// Returns whether the file has the right size, with disk space allocated for all of it: a write to
-// a mapped page without space would raise SIGBUS.
-static bool make_use_file(int fd, std::size_t bytes, bool may_write) {
+// Whether the file has this format, or is new and empty of values.
+static bool is_use_file(int fd, std::size_t bytes) {
   struct ::stat found;
-  if (fstat(fd, &found) != 0) return false;
-  if (static_cast<std::size_t>(found.st_size) == bytes) return true;
+  std::uint64_t magic = 0;
+  if (fstat(fd, &found) != 0 || static_cast<std::size_t>(found.st_size) != bytes) return false;
+  return pread(fd, &magic, sizeof magic, 0) == sizeof magic && (magic == use_magic || magic == 0);
+}
+
+// Returns whether the file has the right size and format, with disk space allocated for all of it:
+// a write to a mapped page without space would raise SIGBUS.
+static bool make_use_file(int fd, std::size_t bytes, bool may_write) {
+  if (is_use_file(fd, bytes)) return true;
   return may_write && ftruncate(fd, 0) == 0 &&
          posix_fallocate(fd, 0, static_cast<off_t>(bytes)) == 0;
 }

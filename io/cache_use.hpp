@@ -24,8 +24,8 @@ namespace lade::detail {
 // Epochs have their own numbers, since those of runs restart with each program.
 class cache_use {
  public:
-  // `is_alone`: no other process has the file open; then a file of another size is replaced. Errors
-  // of the file system are not thrown.
+  // `is_alone`: no other process has the file open; then a file of another format is replaced.
+  // Otherwise such a file is not used. Errors of the file system are not thrown.
   cache_use(const std::string& path, bool is_alone);
   cache_use(const cache_use&) = delete;
   ~cache_use();
@@ -66,7 +66,7 @@ class cache_use {
   static constexpr std::size_t table_bytes = std::size_t{4} << 20;
 
   struct shared {
-    std::atomic<std::uint64_t> magic;
+    std::atomic<std::uint64_t> magic;  // identifies the format; 0 in a new file
     std::atomic<std::uint64_t> used_bytes;
     std::atomic<std::uint64_t> refused_bytes;
     std::atomic<std::uint64_t> run_epoch;  // the latest, plus 1; 0: none

@@ -25,4 +25,14 @@ inline void set_source_colour([[maybe_unused]] AVBufferSrcParameters& parameters
 #endif
 }
 
+// Whether two frames have the same alpha mode, which graphs negotiate since FFmpeg 8.1.
+inline bool same_alpha_mode([[maybe_unused]] const AVFrame& a,
+                            [[maybe_unused]] const AVFrame& b) noexcept {
+#if LIBAVFILTER_VERSION_INT >= AV_VERSION_INT(11, 8, 100)
+  return a.alpha_mode == b.alpha_mode;
+#else
+  return true;
+#endif
+}
+
 }  // namespace lade::media

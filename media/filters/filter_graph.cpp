@@ -61,6 +61,7 @@ static bool same_format(const frame& a, const frame& b) {
   const auto& x = a.get();
   const auto& y = b.get();
   return x.format == y.format && x.width == y.width && x.height == y.height &&
+         x.colorspace == y.colorspace && x.color_range == y.color_range && same_alpha_mode(x, y) &&
          x.sample_rate == y.sample_rate && a.time_base() == b.time_base() &&
          av_channel_layout_compare(&x.ch_layout, &y.ch_layout) == 0;
 }

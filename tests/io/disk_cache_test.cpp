@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "../../io/cache_block.hpp"
+#include "../../io/cache_use.hpp"
 #include "../support/coroutines.hpp"
 #include "../support/counted_store.hpp"
 #include "../support/reactors.hpp"
@@ -874,6 +875,21 @@ TEST_P(DiskCache, RandomReadsAreThoseOfTheStore) {
     }
     ASSERT_LE(cache.stats().used_bytes, 60'000u);
   }
+}
+
+TEST(CacheUse, AFileOfAnotherFormatIsReplacedByAProcessThatIsAlone) {
+  using lade::detail::cache_use;
+  temp_dir dir;
+  const auto path = dir / "use";
+  cache_use(path, true).set_used_bytes(7);
+  EXPECT_EQ(cache_use(path, false).used_bytes(), 7u);
+  std::fstream(path, std::ios::in | std::ios::out) << "stranger";
+  cache_use beside(path, false);
+  EXPECT_FALSE(beside.is_shared());
+  EXPECT_EQ(beside.used_bytes(), 0u);
+  cache_use alone(path, true);
+  EXPECT_TRUE(alone.is_shared());
+  EXPECT_EQ(alone.used_bytes(), 0u);
 }
 
 }  // namespace lade::io

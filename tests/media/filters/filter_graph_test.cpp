@@ -130,10 +130,10 @@ static std::vector<frame> filter_joined(filter_graph& graph, const std::vector<f
 }
 
 // The filters hold all frames to their end.
-TEST(FilterGraph, PicturesOfAnotherFormatOrTimeBaseAreAStreamOfTheirOwn) {
+TEST(FilterGraph, PicturesOfAnotherFormatColourOrTimeBaseAreAStreamOfTheirOwn) {
   const auto frames = video_frames();
-  for (const std::string change :
-       {"format=yuv444p", "scale=90:98", "scale=178:50", "settb=1/90000"}) {
+  for (const std::string change : {"format=yuv444p", "scale=90:98", "scale=178:50", "settb=1/90000",
+                                   "setparams=range=pc", "setparams=colorspace=bt2020nc"}) {
     const auto changed = filter_frames(frames, change);
     filter_graph graph("reverse");
     const auto all = filter_joined(graph, frames, changed);
