@@ -26,7 +26,7 @@ namespace lade::cuda {
 static constexpr std::string_view decoding_batch = "decode JPEG images on a GPU";
 
 struct jpeg_decoder::state {
-  state(device on, cpu_decoder cpu, const jpeg_decoder_options& how);
+  state(device on, cpu_decoder cpu, const jpeg_decoder_options& requested);
 
   class lease;
 

@@ -28,8 +28,8 @@ struct checked_item {
 };
 
 // The code of an element type for kernels. Throws error(unsupported) if no kernel has the type;
-// `name`: of the argument that has it.
-element_code code_of(element_type type, const checked_item& item, std::string_view name);
+// `subject`: the name of the argument that has it.
+element_code code_of(element_type type, const checked_item& item, std::string_view subject);
 
 // Throws unless a pointer is not null and a multiple of `alignment` bytes.
 void check_memory(const void* data, std::size_t alignment, const checked_item& item,

@@ -142,8 +142,8 @@ class open_files::close_awaiter : private waiter {
 };
 
 inline open_files::read_awaiter open_files::read_whole() noexcept { return read_awaiter(*this); }
-inline open_files::close_awaiter open_files::closed(const context* who) noexcept {
-  return {*this, who};
+inline open_files::close_awaiter open_files::closed(const context* opener) noexcept {
+  return {*this, opener};
 }
 
 }  // namespace lade::detail

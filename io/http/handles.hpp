@@ -18,7 +18,7 @@ namespace lade::io::http {
 // client_options with owned copies of its strings.
 struct client_settings {
   // Throws error(invalid_argument) naming an invalid option.
-  explicit client_settings(const client_options& options);
+  explicit client_settings(const client_options& requested);
 
   client_options options;
   std::string ca_file, ca_directory, certificate, private_key, proxy, no_proxy, netrc_file,
