@@ -90,12 +90,6 @@ static void check_target(const pixel_target& to) {
                        "mean and stddev must be finite, stddev not 0");
 }
 
-picture_view whole_picture(const picture& from) noexcept {
-  return {.x = {0, static_cast<double>(from.width), 0, from.width},
-          .y = {0, static_cast<double>(from.height), 0, from.height},
-          .turn = {}};
-}
-
 static void plan_picture(image_lane& lane, const picture& from, const picture_view& view,
                          const pixel_target& to) {
   const auto& turn = view.turn;

@@ -17,9 +17,6 @@ struct picture_view {
   orientation turn;
 };
 
-// The whole picture, not turned.
-picture_view whole_picture(const picture& from) noexcept;
-
 // Resizes a part of a picture to the size of `to`, and writes it there: see the public
 // write_picture. Uses the calling thread's resizer and writer, which keep their tables for
 // successive pictures with equal views.

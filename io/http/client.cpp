@@ -193,11 +193,6 @@ task<response> client::put(std::string url, buffer content) const {
   return send(std::move(request));
 }
 
-// The characters between the quotes of a strong entity tag; empty for others.
-static std::string_view without_quotes(std::string_view etag) noexcept {
-  return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
-}
-
 // The version of an object: its entity tag, weak or strong, else its Last-Modified.
 static std::string version_of(const response& found) {
   auto tag = found.etag();
@@ -218,7 +213,7 @@ class object_reader final : public byte_reader {
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const override { return bytes_; }
-  std::string_view etag() const noexcept override { return without_quotes(whole_.if_match); }
+  std::string_view etag() const noexcept override { return opaque_tag(whole_.if_match); }
   using byte_reader::read_at;
   task<std::size_t> read_at(std::span<std::byte> into, std::uint64_t offset) const override {
     if (offset >= bytes_ || into.empty()) co_return 0;

@@ -11,11 +11,6 @@
 
 namespace lade::io::http {
 
-// A strong tag without its quotes; empty for others.
-static std::string stored_tag(std::string_view etag) {
-  return is_strong(etag) ? std::string(etag.substr(1, etag.size() - 2)) : std::string();
-}
-
 // Throws: the response is of another version than the one requested.
 [[noreturn]] static void refuse_change(const std::string& name) {
   throw error(errc::changed, "read " + name, "the object has changed");
@@ -29,7 +24,7 @@ static object_part part_of(const response& got, const request& request) {
   auto whole = got.status() == 206 ? got.object_bytes() : got.body().size();
   if (!whole)
     throw error(errc::unsupported, "read " + name, "the server does not state its length");
-  return {got.body(), *whole, stored_tag(got.etag())};
+  return {got.body(), *whole, std::string(opaque_tag(got.etag()))};
 }
 
 static task<object_part> get_by_range(std::shared_ptr<client::state> from, const request& request) {

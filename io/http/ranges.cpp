@@ -20,6 +20,10 @@ bool is_strong(std::string_view etag) noexcept {
   return etag.size() > 2 && etag.starts_with('"') && etag.ends_with('"');
 }
 
+std::string_view opaque_tag(std::string_view etag) noexcept {
+  return is_strong(etag) ? etag.substr(1, etag.size() - 2) : std::string_view();
+}
+
 std::string with_quotes(const std::string& etag) {
   return etag.empty() ? etag : "\"" + etag + "\"";
 }

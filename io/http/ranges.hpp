@@ -33,6 +33,9 @@ bool is_of_no_bytes(const response_head& head) noexcept;
 // Whether an entity tag is strong: equal tags mean equal bytes (RFC 9110, section 8.8.1).
 bool is_strong(std::string_view etag) noexcept;
 
+// A strong entity tag without its quotes; empty for others.
+std::string_view opaque_tag(std::string_view etag) noexcept;
+
 // An entity tag of a store, without quotes, in the form for requests. Empty stays empty.
 std::string with_quotes(const std::string& etag);
 

@@ -30,6 +30,13 @@ inline tensor written(const picture& from, const picture_view& view, int width, 
   return out;
 }
 
+// The whole picture, not turned.
+inline picture_view whole_picture(const picture& from) noexcept {
+  return {.x = {0, static_cast<double>(from.width), 0, from.width},
+          .y = {0, static_cast<double>(from.height), 0, from.height},
+          .turn = {}};
+}
+
 inline tensor rgb_of(const picture& from) {
   return written(from, whole_picture(from), from.width, from.height);
 }
