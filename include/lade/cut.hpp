@@ -35,11 +35,12 @@ class take_stage {
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    if (auto ordered = in.then(detail::take_step{count_})) return *ordered;
-    return detail::make_pipeline<T>(detail::cut_facts(in.last(), "take", detail::take_step{count_}),
-                                    [in, count = count_](const detail::open_context& run) {
-                                      return first(in.open(run), count);
-                                    });
+    if (auto ordered = in.then(detail::order_step::take(count_))) return *ordered;
+    return detail::make_pipeline<T>(
+        detail::cut_facts(in.last(), "take", detail::order_step::take(count_)),
+        [in, count = count_](const detail::open_context& run) {
+          return first(in.open(run), count);
+        });
   }
 
  private:
@@ -61,11 +62,12 @@ class skip_stage {
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    if (auto ordered = in.then(detail::skip_step{count_})) return *ordered;
-    return detail::make_pipeline<T>(detail::cut_facts(in.last(), "skip", detail::skip_step{count_}),
-                                    [in, count = count_](const detail::open_context& run) {
-                                      return rest(in.open(run), count);
-                                    });
+    if (auto ordered = in.then(detail::order_step::skip(count_))) return *ordered;
+    return detail::make_pipeline<T>(
+        detail::cut_facts(in.last(), "skip", detail::order_step::skip(count_)),
+        [in, count = count_](const detail::open_context& run) {
+          return rest(in.open(run), count);
+        });
   }
 
  private:
@@ -88,9 +90,9 @@ class repeat_stage {
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    if (auto ordered = in.then(detail::repeat_step{count_})) return *ordered;
+    if (auto ordered = in.then(detail::order_step::repeat(count_))) return *ordered;
     return detail::make_pipeline<T>(
-        detail::cut_facts(in.last(), "repeat", detail::repeat_step{count_}),
+        detail::cut_facts(in.last(), "repeat", detail::order_step::repeat(count_)),
         [in, count = count_](const detail::open_context& run) {
           if (count == 1 || (count > 0 && run.run->profiling())) return in.open(run);
           std::optional<async_generator<T>> first;  // opened now to register the stages at the run

@@ -25,8 +25,9 @@ struct draw_options {
 class draw_stage {
  public:
   explicit draw_stage(const draw_options& options)
-      : step_{std::make_shared<const detail::alias_table>(options.weights, "draw"),
-              options.count.value_or(options.weights.size()), options.seed} {}
+      : step_(detail::order_step::draw(
+            std::make_shared<const detail::alias_table>(options.weights, "draw"),
+            options.count.value_or(options.weights.size()), options.seed)) {}
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
@@ -36,7 +37,7 @@ class draw_stage {
   }
 
  private:
-  detail::draw_step step_;
+  detail::order_step step_;
 };
 
 // Draws `count` items of a source whose items are reached by index, with replacement. The

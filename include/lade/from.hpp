@@ -15,7 +15,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -50,7 +49,7 @@ struct numbering {
 template <class T>
 async_generator<T> number_items(async_generator<T> items, open_context run,
                                 stage_counters& counters, open_input input, numbering<T> how) {
-  std::deque<held<T>> waiting;
+  std::vector<held<T>> waiting;
   try {
     auto& progress = run.progress();
     progress.begin(assignment{
@@ -69,10 +68,11 @@ async_generator<T> number_items(async_generator<T> items, open_context run,
         if (is_left) waiting.emplace_back(std::move(*item), lineage(run.pass->first + i));
         continue;
       }
-      for (; !waiting.empty(); waiting.pop_front()) {
-        count_out(counters, *waiting.front());
-        co_yield std::move(waiting.front());
+      for (auto& each : waiting) {
+        count_out(counters, *each);
+        co_yield std::move(each);
       }
+      waiting.clear();
       if (!is_left) continue;
       count_out(counters, *item);
       positioned<T> yielded{run.pass->first + i, *item};

@@ -34,7 +34,7 @@ shard_options rank_from_environment();
 namespace detail {
 
 // The facts of a stage that shards a stream.
-node_facts shard_facts(node_ptr in, const shard_step& step);
+node_facts shard_facts(node_ptr in, const shard_part& part);
 
 }  // namespace detail
 
@@ -44,10 +44,10 @@ class shard_stage {
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    detail::shard_step step{options_.rank, options_.world, options_.remainder};
-    if (auto ordered = in.then(step)) return *ordered;
+    detail::shard_part part{options_.rank, options_.world, options_.remainder};
+    if (auto ordered = in.then(detail::order_step::shard(part))) return *ordered;
     if (!std::copyable<T>) require_no_copies();
-    return detail::make_pipeline<T>(detail::shard_facts(in.last(), step),
+    return detail::make_pipeline<T>(detail::shard_facts(in.last(), part),
                                     [in, options = options_](const detail::open_context& run) {
                                       return every_world_th(in.open(run), options);
                                     });

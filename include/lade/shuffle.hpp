@@ -81,7 +81,7 @@ class shuffle_stage {
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    if (auto ordered = in.then(detail::shuffle_step{options_.seed})) return *ordered;
+    if (auto ordered = in.then(detail::order_step::shuffle(options_.seed))) return *ordered;
     return detail::make_pipeline<T>(
         detail::node_facts::behind(in.last(), "shuffle")
             .uncounted()

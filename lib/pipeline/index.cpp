@@ -6,18 +6,26 @@
 #include <bit>
 #include <iterator>
 #include <optional>
-#include <variant>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace lade::detail {
 
-template <class... Fs>
-struct overloaded : Fs... {
-  using Fs::operator()...;
-};
-template <class... Fs>
-overloaded(Fs...) -> overloaded<Fs...>;
+order_step order_step::shuffle(std::uint64_t seed) { return {.what = kind::shuffle, .seed = seed}; }
+order_step order_step::draw(std::shared_ptr<const alias_table> weights, std::uint64_t count,
+                            std::uint64_t seed) {
+  return {.what = kind::draw, .seed = seed, .count = count, .weights = std::move(weights)};
+}
+order_step order_step::shard(const shard_part& part) { return {.what = kind::shard, .part = part}; }
+order_step order_step::take(std::uint64_t count) { return {.what = kind::take, .count = count}; }
+order_step order_step::skip(std::uint64_t count) { return {.what = kind::skip, .count = count}; }
+order_step order_step::repeat(std::uint64_t count) {
+  return {.what = kind::repeat, .count = count};
+}
+order_step order_step::rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) {
+  return {.what = kind::rest, .undelivered = std::move(undelivered), .first = first};
+}
 
 // The product, saturated at the largest number.
 static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
@@ -25,33 +33,32 @@ static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
   return __builtin_mul_overflow(size, count, &product) ? ~std::uint64_t{0} : product;
 }
 
-static std::uint64_t draws_from(const draw_step& step, std::uint64_t size) {
-  if (step.table->size() != size)
+static std::uint64_t draws_from(const order_step& draw, std::uint64_t size) {
+  if (draw.weights->size() != size)
     throw error(errc::invalid_argument, "draw",
-                fmt::format("{} weights for {} items", step.table->size(), size));
-  return step.count;
+                fmt::format("{} weights for {} items", draw.weights->size(), size));
+  return draw.count;
 }
 
 // Whether the shard has one item more than the quotient. `left`: the remainder of the division.
-static bool has_one_more(const shard_step& step, std::uint64_t left) {
-  if (step.remainder == remainder::drop) return false;
-  return step.remainder == remainder::keep ? step.rank < left : left > 0;
+static bool has_one_more(const shard_part& part, std::uint64_t left) {
+  if (part.remainder == remainder::drop) return false;
+  return part.remainder == remainder::keep ? part.rank < left : left > 0;
 }
 
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
-  return std::visit(
-      overloaded{
-          [&](const shuffle_step&) { return size; },
-          [&](const draw_step& s) { return draws_from(s, size); },
-          [&](const shard_step& s) { return size / s.world + has_one_more(s, size % s.world); },
-          [&](const take_step& s) { return std::min(size, s.count); },
-          [&](const skip_step& s) { return size - std::min(size, s.count); },
-          [&](const repeat_step& s) { return times(size, s.count); },
-          [&](const rest_step& s) {
-            return s.undelivered->before(s.first + size) - s.undelivered->before(s.first);
-          },
-      },
-      step);
+  switch (step.what) {
+    case order_step::kind::shuffle: return size;
+    case order_step::kind::draw: return draws_from(step, size);
+    case order_step::kind::shard:
+      return size / step.part.world + has_one_more(step.part, size % step.part.world);
+    case order_step::kind::take: return std::min(size, step.count);
+    case order_step::kind::skip: return size - std::min(size, step.count);
+    case order_step::kind::repeat: return times(size, step.count);
+    case order_step::kind::rest:
+      return step.undelivered->before(step.first + size) - step.undelivered->before(step.first);
+  }
+  return 0;
 }
 
 std::string_view remainder_name(remainder how) noexcept {
@@ -60,25 +67,25 @@ std::string_view remainder_name(remainder how) noexcept {
 }
 
 static std::string text_of(const order_step& step) {
-  return std::visit(overloaded{
-                        [](const shuffle_step& s) { return fmt::format("shuffle {}", s.seed); },
-                        [](const draw_step& s) {
-                          return fmt::format("draw {} by weights {:x} with seed {}", s.count,
-                                             s.table->digest(), s.seed);
-                        },
-                        [](const take_step& s) { return fmt::format("take {}", s.count); },
-                        [](const skip_step& s) { return fmt::format("skip {}", s.count); },
-                        [](const repeat_step& s) { return fmt::format("repeat {}", s.count); },
-                        [](const auto&) { return std::string(); },
-                    },
-                    step);
+  switch (step.what) {
+    case order_step::kind::shuffle: return fmt::format("shuffle {}", step.seed);
+    case order_step::kind::draw:
+      return fmt::format("draw {} by weights {:x} with seed {}", step.count, step.weights->digest(),
+                         step.seed);
+    case order_step::kind::take: return fmt::format("take {}", step.count);
+    case order_step::kind::skip: return fmt::format("skip {}", step.count);
+    case order_step::kind::repeat: return fmt::format("repeat {}", step.count);
+    case order_step::kind::shard:
+    case order_step::kind::rest: break;
+  }
+  return {};
 }
 
 std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
                                          std::optional<std::uint64_t> items) try {
   for (auto& step : steps) {
-    if (auto* draw = std::get_if<draw_step>(&step); draw && !items)
-      items = draw->count;
+    if (step.what == order_step::kind::draw && !items)
+      items = step.count;
     else if (items)
       items = size_behind(step, *items);
   }
@@ -99,10 +106,10 @@ std::optional<stretch> stretch_of(const std::vector<order_step>& steps) {
   stretch left;
   for (auto& step : steps) {
     auto size = left.end - left.first;
-    if (auto* take = std::get_if<take_step>(&step))
-      left.end = left.first + std::min(size, take->count);
-    else if (auto* skip = std::get_if<skip_step>(&step))
-      left.first += std::min(size, skip->count);
+    if (step.what == order_step::kind::take)
+      left.end = left.first + std::min(size, step.count);
+    else if (step.what == order_step::kind::skip)
+      left.first += std::min(size, step.count);
     else
       return std::nullopt;
   }
@@ -139,50 +146,51 @@ visit_order::visit_order(std::vector<order_step> steps, std::uint64_t items, std
 
 place visit_order::at(std::uint64_t k) const {
   auto round = epoch_;
-  std::optional<std::uint64_t> position;  // after the last shuffle or draw
-  std::uint64_t earlier_rounds = 0;       // completed rounds of the repeats after that step
+  std::optional<std::uint64_t> position;  // behind the last shuffle or draw
+  std::uint64_t earlier_rounds = 0;       // of the repeats behind that
   for (auto i = steps_.size(); i-- > 0;) {
-    auto size = sizes_[i];
-    std::visit(overloaded{
-                   [&](const shuffle_step& s) {
-                     if (!position) position = earlier_rounds * size + k;
-                     k = permute(k, size, random(s.seed, round)());
-                   },
-                   [&](const draw_step& s) {
-                     if (!position) position = earlier_rounds * s.count + k;
-                     k = s.table->pick(random(s.seed, round, k));
-                   },
-                   [&](const shard_step& s) {
-                     k = k * s.world + s.rank;
-                     if (k >= size) k = s.remainder == remainder::pad ? size - 1 : k % size;
-                   },
-                   [&](const take_step&) {},
-                   [&](const skip_step& s) { k += s.count; },
-                   [&](const repeat_step& s) {
-                     auto earlier = k / size;
-                     earlier_rounds = earlier_rounds * s.count + earlier;
-                     if (earlier > 0) round = random(round, earlier)();
-                     k %= size;
-                   },
-                   [&](const rest_step& s) {
-                     k = s.undelivered->at(s.undelivered->before(s.first) + k) - s.first;
-                   },
-               },
-               steps_[i]);
+    const auto& step = steps_[i];
+    const auto size = sizes_[i];
+    switch (step.what) {
+      case order_step::kind::shuffle:
+        if (!position) position = earlier_rounds * size + k;
+        k = permute(k, size, random(step.seed, round)());
+        break;
+      case order_step::kind::draw:
+        if (!position) position = earlier_rounds * step.count + k;
+        k = step.weights->pick(random(step.seed, round, k));
+        break;
+      case order_step::kind::shard:
+        k = k * step.part.world + step.part.rank;
+        if (k >= size) k = step.part.remainder == remainder::pad ? size - 1 : k % size;
+        break;
+      case order_step::kind::take: break;
+      case order_step::kind::skip: k += step.count; break;
+      case order_step::kind::repeat: {
+        const auto earlier = k / size;
+        earlier_rounds = earlier_rounds * step.count + earlier;
+        if (earlier > 0) round = random(round, earlier)();
+        k %= size;
+        break;
+      }
+      case order_step::kind::rest:
+        k = step.undelivered->at(step.undelivered->before(step.first) + k) - step.first;
+        break;
+    }
   }
   return {k, position.value_or(earlier_rounds * sizes_.front() + k)};
 }
 
 visit_order visit_order::rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first) const {
   auto steps = of_all_ranks().steps_;
-  steps.emplace_back(rest_step{std::move(undelivered), first + first_position()});
+  steps.push_back(order_step::rest(std::move(undelivered), first + first_position()));
   steps.insert(steps.end(), steps_.begin() + static_cast<std::ptrdiff_t>(steps.size() - 1),
                steps_.end());
   return {std::move(steps), sizes_.front(), epoch_};
 }
 
 visit_order visit_order::of_all_ranks() const {
-  bool sharded = !steps_.empty() && std::holds_alternative<shard_step>(steps_.back());
+  bool sharded = !steps_.empty() && steps_.back().what == order_step::kind::shard;
   return {{steps_.begin(), steps_.end() - (sharded ? 1 : 0)}, sizes_.front(), epoch_};
 }
 
@@ -192,23 +200,20 @@ std::uint64_t visit_order::first_position() const {
 }
 
 std::string why_inexact(const std::vector<order_step>& steps) {
+  using enum order_step::kind;
   bool cut = false;
   for (auto& step : steps) {
-    if (std::holds_alternative<shuffle_step>(step) || std::holds_alternative<draw_step>(step))
-      cut = false;
-    if (std::holds_alternative<take_step>(step) || std::holds_alternative<skip_step>(step))
-      cut = true;
-    if (std::holds_alternative<repeat_step>(step) && cut)
-      return "take or skip is followed by repeat: put repeat first";
-    if (std::holds_alternative<shard_step>(step) && &step != &steps.back())
+    if (step.what == shuffle || step.what == draw) cut = false;
+    if (step.what == take || step.what == skip) cut = true;
+    if (step.what == repeat && cut) return "take or skip is followed by repeat: put repeat first";
+    if (step.what == shard && &step != &steps.back())
       return "shard is not the last step of the source: put it behind the others";
   }
   return {};
 }
 
-shard_step part_of(const std::vector<order_step>& steps) {
-  auto* last = steps.empty() ? nullptr : std::get_if<shard_step>(&steps.back());
-  return last ? *last : shard_step{0, 1, remainder::drop};
+shard_part part_of(const std::vector<order_step>& steps) {
+  return steps.empty() ? shard_part() : steps.back().part;
 }
 
 std::uint64_t permute(std::uint64_t i, std::uint64_t size, std::uint64_t key) noexcept {

@@ -78,8 +78,8 @@ void open_context::depends_on_epoch(std::string_view chooser,
 
 void open_context::depends_on_epoch(const std::vector<order_step>& steps) const {
   for (auto& step : steps) {
-    if (std::holds_alternative<shuffle_step>(step)) depends_on_epoch("shuffle");
-    if (std::holds_alternative<draw_step>(step)) depends_on_epoch("draw");
+    if (step.what == order_step::kind::shuffle) depends_on_epoch("shuffle");
+    if (step.what == order_step::kind::draw) depends_on_epoch("draw");
   }
 }
 

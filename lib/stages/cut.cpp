@@ -2,14 +2,13 @@
 #include <lade/cut.hpp>
 
 #include <utility>
-#include <variant>
 
 namespace lade::detail {
 
 static std::string refusal_of(const std::string& kind, const order_step& step) {
-  const auto* rounds = std::get_if<repeat_step>(&step);
-  if (!rounds) return kind + " counts the items of a stage: put it at the source";
-  return rounds->count == 1 ? "" : "repeat follows other stages: put it at the source";
+  if (step.what != order_step::kind::repeat)
+    return kind + " counts the items of a stage: put it at the source";
+  return step.count == 1 ? "" : "repeat follows other stages: put it at the source";
 }
 
 node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {

@@ -33,16 +33,16 @@ static void require_both_or_none(const char* rank, const char* world) {
               std::string(missing) + " is not set");
 }
 
-detail::node_facts detail::shard_facts(node_ptr in, const shard_step& step) {
-  auto size = size_behind({step}, in->facts().size());
+detail::node_facts detail::shard_facts(node_ptr in, const shard_part& part) {
+  auto size = size_behind({order_step::shard(part)}, in->facts().size());
   auto facts = node_facts::behind(std::move(in), "shard")
                    .uncounted()
-                   .with("rank", step.rank)
-                   .with("world", step.world)
+                   .with("rank", part.rank)
+                   .with("world", part.world)
                    .refusing_state("shard counts the items of a stage: put it at the source")
                    .yielding(cardinality::at_most_one, size);
-  if (step.world == 1 || step.remainder == remainder::drop) return facts;
-  return std::move(facts).with("remainder", remainder_name(step.remainder));
+  if (part.world == 1 || part.remainder == remainder::drop) return facts;
+  return std::move(facts).with("remainder", remainder_name(part.remainder));
 }
 
 shard_options rank_from_environment() {

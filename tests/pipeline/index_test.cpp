@@ -99,11 +99,11 @@ TEST(Permute, GivesAllOrdersOfFewItemsAboutEquallyOften) {
 }
 
 TEST(VisitOrder, ShuffleDiffersBySeedEpochAndRound) {
-  order steps{shuffle_step{1}};
+  order steps{order_step::shuffle(1)};
   EXPECT_EQ(indices(steps, 100), indices(steps, 100));
   EXPECT_NE(indices(steps, 100), indices(steps, 100, 1));
-  EXPECT_NE(indices(steps, 100), indices({shuffle_step{2}}, 100));
-  auto twice = indices({shuffle_step{1}, repeat_step{2}}, 100);
+  EXPECT_NE(indices(steps, 100), indices({order_step::shuffle(2)}, 100));
+  auto twice = indices({order_step::shuffle(1), order_step::repeat(2)}, 100);
   std::vector<std::uint64_t> first(twice.begin(), twice.begin() + 100);
   std::vector<std::uint64_t> second(twice.begin() + 100, twice.end());
   EXPECT_EQ(first, indices(steps, 100));
@@ -119,7 +119,7 @@ TEST(VisitOrder, ShardsAreCompleteDisjointAndEven) {
         std::vector<std::uint64_t> all;
         std::set<std::size_t> steps;
         for (std::uint64_t rank = 0; rank < world; ++rank) {
-          auto mine = indices({shard_step{rank, world, remainder}}, items);
+          auto mine = indices({order_step::shard({rank, world, remainder})}, items);
           steps.insert(mine.size());
           all.insert(all.end(), mine.begin(), mine.end());
         }
@@ -135,26 +135,27 @@ TEST(VisitOrder, ShardsAreCompleteDisjointAndEven) {
 }
 
 TEST(VisitOrder, PadRepeatsTheLastAndWrapTheFirst) {
-  EXPECT_EQ(indices({shard_step{3, 4, remainder::pad}}, 5).back(), 4u);
-  EXPECT_EQ(indices({shard_step{1, 4, remainder::wrap}}, 5).back(), 0u);
-  EXPECT_EQ(indices({shard_step{3, 4, remainder::wrap}}, 5).back(), 2u);
-  EXPECT_EQ(indices({shard_step{3, 4, remainder::wrap}}, 2).back(), 1u);
+  EXPECT_EQ(indices({order_step::shard({3, 4, remainder::pad})}, 5).back(), 4u);
+  EXPECT_EQ(indices({order_step::shard({1, 4, remainder::wrap})}, 5).back(), 0u);
+  EXPECT_EQ(indices({order_step::shard({3, 4, remainder::wrap})}, 5).back(), 2u);
+  EXPECT_EQ(indices({order_step::shard({3, 4, remainder::wrap})}, 2).back(), 1u);
 }
 
 TEST(VisitOrder, RepeatForeverIsAsLongAsCanBeCounted) {
-  visit_order visit({shuffle_step{1}, repeat_step{~std::uint64_t{0}}}, 10, 0);
+  visit_order visit({order_step::shuffle(1), order_step::repeat(~std::uint64_t{0})}, 10, 0);
   EXPECT_EQ(visit.size(), ~std::uint64_t{0});
   EXPECT_LT(visit.at(visit.size() - 1).index, 10u);
-  EXPECT_EQ(visit_order({repeat_step{~std::uint64_t{0}}}, 0, 0).size(), 0u);
+  EXPECT_EQ(visit_order({order_step::repeat(~std::uint64_t{0})}, 0, 0).size(), 0u);
 }
 
 TEST(VisitOrder, PositionsOfRepeatedItemsDiffer) {
   const order all[] = {
-      {repeat_step{3}, repeat_step{4}},
-      {repeat_step{3}, shuffle_step{1}},
-      {shuffle_step{1}, repeat_step{3}, repeat_step{2}},
-      {repeat_step{2}, shuffle_step{1}, repeat_step{3}},
-      {skip_step{3}, repeat_step{2}, take_step{11}, shuffle_step{1}, repeat_step{2}},
+      {order_step::repeat(3), order_step::repeat(4)},
+      {order_step::repeat(3), order_step::shuffle(1)},
+      {order_step::shuffle(1), order_step::repeat(3), order_step::repeat(2)},
+      {order_step::repeat(2), order_step::shuffle(1), order_step::repeat(3)},
+      {order_step::skip(3), order_step::repeat(2), order_step::take(11), order_step::shuffle(1),
+       order_step::repeat(2)},
   };
   for (auto& steps : all) {
     auto numbers = positions(steps, 10);
@@ -164,10 +165,10 @@ TEST(VisitOrder, PositionsOfRepeatedItemsDiffer) {
 }
 
 TEST(VisitOrder, PositionsBehindAShuffleAreThePlacesInItsOrder) {
-  EXPECT_EQ(positions({shuffle_step{1}}, 5), up_to(5));
-  EXPECT_EQ(positions({shuffle_step{1}, shard_step{1, 2, remainder::drop}}, 6),
+  EXPECT_EQ(positions({order_step::shuffle(1)}, 5), up_to(5));
+  EXPECT_EQ(positions({order_step::shuffle(1), order_step::shard({1, 2, remainder::drop})}, 6),
             (std::vector<std::uint64_t>{1, 3, 5}));
-  EXPECT_EQ(positions({skip_step{2}}, 5), (std::vector<std::uint64_t>{2, 3, 4}));
+  EXPECT_EQ(positions({order_step::skip(2)}, 5), (std::vector<std::uint64_t>{2, 3, 4}));
 }
 
 // Any order against the same steps on a plain vector; shuffles are left to the tests above.
@@ -184,23 +185,23 @@ TEST(VisitOrder, IsWhatAVectorWouldGive) {
       std::vector<std::uint64_t> next;
       switch (draw.below(4)) {
         case 0:
-          steps.push_back(take_step{count});
+          steps.push_back(order_step::take(count));
           next.assign(twin.begin(),
                       twin.begin() + static_cast<std::ptrdiff_t>(std::min(count, twin.size())));
           break;
         case 1:
-          steps.push_back(skip_step{count});
+          steps.push_back(order_step::skip(count));
           next.assign(twin.begin() + static_cast<std::ptrdiff_t>(std::min(count, twin.size())),
                       twin.end());
           break;
         case 2:
-          steps.push_back(repeat_step{count % 4});
+          steps.push_back(order_step::repeat(count % 4));
           for (auto n = count % 4; n > 0; --n) next.insert(next.end(), twin.begin(), twin.end());
           break;
         default: {
           auto world = count + 1;
           auto rank = draw.below(world);
-          steps.push_back(shard_step{rank, world, remainder::drop});
+          steps.push_back(order_step::shard({rank, world, remainder::drop}));
           for (auto i = rank; i < twin.size() / world * world; i += world) next.push_back(twin[i]);
         }
       }
@@ -219,9 +220,9 @@ TEST(Stretch, IsWhatTheOrderOfTakesAndSkipsVisits) {
     order steps;
     for (auto left = draw() % 5; left > 0; --left) {
       if (draw() % 2)
-        steps.push_back(take_step{draw() % 20});
+        steps.push_back(order_step::take(draw() % 20));
       else
-        steps.push_back(skip_step{draw() % 8});
+        steps.push_back(order_step::skip(draw() % 8));
     }
     auto wanted = stretch_of(steps);
     ASSERT_TRUE(wanted);
@@ -233,15 +234,16 @@ TEST(Stretch, IsWhatTheOrderOfTakesAndSkipsVisits) {
 }
 
 TEST(Stretch, IsNothingBehindStepsThatMoveItems) {
-  EXPECT_FALSE(stretch_of({take_step{5}, shuffle_step{1}}));
-  EXPECT_FALSE(stretch_of({shard_step{0, 2, remainder::drop}}));
-  EXPECT_FALSE(stretch_of({repeat_step{2}}));
+  EXPECT_FALSE(stretch_of({order_step::take(5), order_step::shuffle(1)}));
+  EXPECT_FALSE(stretch_of({order_step::shard({0, 2, remainder::drop})}));
+  EXPECT_FALSE(stretch_of({order_step::repeat(2)}));
 }
 
 TEST(TextsOf, TellWhatEachStepDoesButForShards) {
   auto table = std::make_shared<const alias_table>(std::vector<double>{1, 2}, "draw");
-  auto texts = texts_of({skip_step{3}, draw_step{table, 9, 1}, shuffle_step{7}, repeat_step{2},
-                         take_step{100}, shard_step{1, 4, remainder::pad}});
+  auto texts = texts_of({order_step::skip(3), order_step::draw(table, 9, 1), order_step::shuffle(7),
+                         order_step::repeat(2), order_step::take(100),
+                         order_step::shard({1, 4, remainder::pad})});
   ASSERT_EQ(texts.size(), 5u);
   EXPECT_EQ(texts[0], "skip 3");
   EXPECT_TRUE(texts[1].starts_with("draw 9 by weights ")) << texts[1];

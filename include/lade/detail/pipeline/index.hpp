@@ -12,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace lade::detail {
@@ -30,31 +29,6 @@ class item_list {
 
   // Identifies the items in states (checkpoints). Empty: states compare only the number of items.
   virtual std::string identity() const { return {}; }
-};
-
-// The steps of an order. Each maps a position in its own sequence to a position in the sequence
-// before it; the first sequence is the list.
-struct shuffle_step {
-  std::uint64_t seed;
-};
-struct draw_step {
-  std::shared_ptr<const alias_table> table;
-  std::uint64_t count;
-  std::uint64_t seed;
-};
-struct shard_step {
-  std::uint64_t rank;
-  std::uint64_t world;
-  lade::remainder remainder;
-};
-struct take_step {
-  std::uint64_t count;
-};
-struct skip_step {
-  std::uint64_t count;
-};
-struct repeat_step {
-  std::uint64_t count;
 };
 
 // The positions that are not in a lineage. Both functions take logarithmic time. at(): the n-th of
@@ -75,14 +49,37 @@ class gaps {
   std::vector<gap> gaps_{{0, 0}};
 };
 
-// The undelivered rest of a sequence whose items have the positions from `first` on.
-struct rest_step {
-  std::shared_ptr<const gaps> undelivered;
-  std::uint64_t first;
+// One of `world` disjoint parts of a sequence: every world-th position from `rank` on.
+struct shard_part {
+  std::uint64_t rank = 0;
+  std::uint64_t world = 1;
+  lade::remainder remainder = remainder::drop;
 };
 
-using order_step =
-    std::variant<shuffle_step, draw_step, shard_step, take_step, skip_step, repeat_step, rest_step>;
+// A step of an order. It maps a position in its own sequence to a position in the sequence before
+// it; the first sequence is the list. Of its members, only those of its kind have a meaning.
+struct order_step {
+  enum class kind : std::uint8_t { shuffle, draw, shard, take, skip, repeat, rest };
+
+  static order_step shuffle(std::uint64_t seed);
+  static order_step draw(std::shared_ptr<const alias_table> weights, std::uint64_t count,
+                         std::uint64_t seed);
+  static order_step shard(const shard_part& part);
+  static order_step take(std::uint64_t count);
+  static order_step skip(std::uint64_t count);
+  static order_step repeat(std::uint64_t count);
+
+  // The undelivered rest of a sequence whose items have the positions from `first` on.
+  static order_step rest(std::shared_ptr<const gaps> undelivered, std::uint64_t first);
+
+  kind what;
+  std::uint64_t seed = 0;                                // shuffle, draw
+  std::uint64_t count = 0;                               // draw, take, skip, repeat
+  std::shared_ptr<const alias_table> weights = nullptr;  // draw
+  shard_part part = {};                                  // shard
+  std::shared_ptr<const gaps> undelivered = nullptr;     // rest
+  std::uint64_t first = 0;                               // rest
+};
 
 // A description of each step, by which states compare orders. Shard steps have none: the rest of a
 // run may be sharded among other ranks.
@@ -106,8 +103,8 @@ std::optional<stretch> stretch_of(const std::vector<order_step>& steps);
 // cannot.
 std::string why_inexact(const std::vector<order_step>& steps);
 
-// The last step, if it is a shard; otherwise the only shard of all items.
-shard_step part_of(const std::vector<order_step>& steps);
+// The part of the last step, if it is a shard; otherwise all items.
+shard_part part_of(const std::vector<order_step>& steps);
 
 // The index of an item in its list, and its position in the order of the epoch across all ranks.
 // The last shuffle or draw determines that order.
