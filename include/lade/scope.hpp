@@ -136,7 +136,7 @@ void scope::start(task<T> work) {
     added->run();
 }
 
-class scope::join_awaiter : private detail::waiter {
+class scope::join_awaiter : private detail::listed_waiter {
  public:
   explicit join_awaiter(scope& joined) noexcept : scope_(joined) {}
   bool await_ready() const noexcept { return false; }
