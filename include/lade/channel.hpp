@@ -78,7 +78,7 @@ class channel {
  private:
   // Under the mutex: moves the value to the first waiting consumer, which it puts into `woken`, or
   // into the ring. Returns false if the ring is full or other producers wait already.
-  bool accept(T& value, detail::waiter*& woken);
+  bool accept(T& value, detail::listed_waiter*& woken);
   // Under the mutex: moves the oldest value to `into`. If the ring is then at most half full, moves
   // the values of waiting producers into the ring and appends these producers to `woken`. Returns
   // false if the ring is empty.
@@ -106,7 +106,7 @@ class channel<T>::push_awaiter : private detail::waiter {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
-    detail::waiter* woken = nullptr;
+    detail::listed_waiter* woken = nullptr;
     bool parked = park(coroutine, channel_.mutex_, channel_.producers_, [&] {
       closed_ = channel_.closed_;
       return closed_ || channel_.accept(value_, woken);
@@ -174,7 +174,7 @@ class channel<T>::wanted_awaiter : private detail::waiter {
 };
 
 template <class T>
-bool channel<T>::accept(T& value, detail::waiter*& woken) {
+bool channel<T>::accept(T& value, detail::listed_waiter*& woken) {
   if (auto* consumer = consumers_.settle_first()) {
     static_cast<pop_awaiter*>(consumer)->value_.emplace(std::move(value));
     woken = consumer;

@@ -13,6 +13,7 @@
 #include <coroutine>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -48,7 +49,9 @@ class scope {
   // Starts a child and drops its result. Any thread, but not after join() was awaited or the scope
   // was destroyed. If it throws std::bad_alloc, the task is destroyed and is no child.
   template <class T>
-  void start(task<T> work);
+  void start(task<T> work) {
+    start_in({std::shared_ptr<const void>(), &context_}, std::move(work));
+  }
 
   // `co_await join()` waits for all children, then rethrows the first failure. A stop of the
   // awaiting coroutine does not end the wait.
@@ -69,12 +72,18 @@ class scope {
   std::stop_token stop_token() const noexcept { return context_.stop; }
 
  private:
+  friend class detail::run_state;
   template <class T>
   class child;
   struct pass_on_stop {
     scope& self;
     void operator()() const noexcept { self.stop(); }
   };
+
+  // Starts a child in a context of its own, and on its executor. The child keeps the owner of the
+  // context alive, and ends on the executor of the scope.
+  template <class T>
+  void start_in(std::shared_ptr<const context> execution, task<T> work);
 
   void child_ended(std::exception_ptr failure) noexcept;
 
@@ -89,54 +98,70 @@ class scope {
 };
 
 template <class T>
-class scope::child : public detail::completion {
+class scope::child : private detail::completion {
  public:
-  child(scope& parent, task<T> work) noexcept
-      : completion{ended}, parent_(parent), work_(std::move(work)) {
-    root_.context = &parent.context_;
-    mark_ = detail::in_flight_mark(parent.context_.place, detail::in_flight_mark::kind::child);
-  }
+  child(scope& parent, std::shared_ptr<const context> execution, task<T> work) noexcept
+      : completion{finished},
+        parent_(parent),
+        execution_(std::move(execution)),
+        work_(std::move(work)),
+        mark_(parent.context_.place, detail::in_flight_mark::kind::child) {}
 
-  void run() noexcept {
-    if (work_.start(root_, *this)) ended(*this);
+  void start() {
+    if (auto* home = execution_->home)
+      home->post({[](void* self) noexcept { static_cast<child*>(self)->run(); }, this,
+                  parent_.context_.distance});
+    else
+      run();
   }
 
  private:
-  static void ended(completion& self) noexcept {
-    auto* child = static_cast<scope::child<T>*>(&self);
+  void run() noexcept {
+    detail::promise_base root;
+    root.context = execution_.get();
+    if (work_.start(root, *this)) finished(*this);
+  }
+
+  static void finished(completion& self) noexcept {
+    auto* ended = static_cast<child*>(&self);
+    auto* home = ended->parent_.context_.home;
+    if (home && !home->is_current())
+      home->post({[](void* child_) noexcept { static_cast<child*>(child_)->end(); }, ended,
+                  ended->parent_.context_.distance});
+    else
+      ended->end();
+  }
+
+  void end() noexcept {
     std::exception_ptr failure;
     try {
-      (void)child->work_.take();
+      (void)work_.take();
     } catch (...) {
       failure = std::current_exception();
     }
-    auto& parent = child->parent_;
-    delete child;
+    auto& parent = parent_;
+    delete this;
     parent.child_ended(std::move(failure));
   }
 
   scope& parent_;
-  detail::promise_base root_;
+  const std::shared_ptr<const context> execution_;
   task<T> work_;
   detail::in_flight_mark mark_;
 };
 
 template <class T>
-void scope::start(task<T> work) {
+void scope::start_in(std::shared_ptr<const context> execution, task<T> work) {
   work.require_unstarted();
-  auto* added = new child<T>(*this, std::move(work));
+  auto* added = new child<T>(*this, std::move(execution), std::move(work));
   {
     std::lock_guard lock(mutex_);
     ++live_;
   }
-  if (context_.home)
-    context_.home->post({[](void* self) noexcept { static_cast<child<T>*>(self)->run(); }, added,
-                         context_.distance});
-  else
-    added->run();
+  added->start();
 }
 
-class scope::join_awaiter : private detail::waiter {
+class scope::join_awaiter : private detail::listed_waiter {
  public:
   explicit join_awaiter(scope& joined) noexcept : scope_(joined) {}
   bool await_ready() const noexcept { return false; }

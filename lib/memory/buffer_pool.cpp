@@ -213,7 +213,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     detail::wait_list granted;
     {
       std::lock_guard lock(mutex);
-      auto urgent = [](detail::waiter& each) {
+      auto urgent = [](detail::listed_waiter& each) {
         return static_cast<reservation&>(each).is_urgent();
       };
       while (auto* waiting = static_cast<reservation*>(waiters.settle_first(urgent))) {

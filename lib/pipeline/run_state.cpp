@@ -1,6 +1,5 @@
 #include <lade/detail/common/require.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
-#include <lade/this_context.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -106,11 +105,6 @@ void run_state::warn(const std::string& text) const {
     std::fputs(("lade: " + text + "\n").c_str(), stderr);
 }
 
-// Keeps the stage, which contains `execution`, alive during the work.
-static task<> run_beside(std::shared_ptr<const void>, const context& execution, task<> work) {
-  co_await with_context(execution, std::move(work));
-}
-
 void run_state::use(executor& home) {
   std::lock_guard lock(mutex_);
   if (std::ranges::none_of(used_, [&](const executor_use& each) { return each.is_of(home); }))
@@ -124,7 +118,7 @@ void run_state::children_ended() noexcept {
 
 void run_state::start(std::shared_ptr<const void> stage, const context& execution, task<> work) {
   use(*execution.home);
-  children_.start(run_beside(std::move(stage), execution, std::move(work)));
+  children_.start_in({std::move(stage), &execution}, std::move(work));
 }
 
 std::string run_state::overview() const {

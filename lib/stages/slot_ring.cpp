@@ -29,7 +29,7 @@ slot_ring::~slot_ring() {
     waiting->require_empty("a link was destroyed while coroutines wait in it");
 }
 
-bool slot_ring::settle_feeder(free_awaiter& feeder, waiter*& woken) noexcept {
+bool slot_ring::settle_feeder(free_awaiter& feeder, listed_waiter*& woken) noexcept {
   auto filled = std::exchange(feeder.slot_, none);
   if (closed_) return true;
   if (filled != none) woken = pass_filled(filled);
@@ -83,7 +83,7 @@ void slot_ring::done_awaiter::end_stoppable_wait() {
 }
 
 void slot_ring::fill(std::size_t slot) noexcept {
-  waiter* woken = nullptr;
+  listed_waiter* woken = nullptr;
   {
     std::lock_guard lock(mutex_);
     if (!closed_) woken = pass_filled(slot);
@@ -124,7 +124,7 @@ void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
   woken.resume_all_later();
 }
 
-waiter* slot_ring::finish_work(filled_awaiter& worker) noexcept {
+listed_waiter* slot_ring::finish_work(filled_awaiter& worker) noexcept {
   --working_;
   auto finished = std::exchange(worker.slot_, none);
   return finished == several ? nullptr : finish(finished);
@@ -138,7 +138,7 @@ std::size_t slot_ring::take_more(std::uint64_t behind) noexcept {
 }
 
 void slot_ring::finish_early(std::size_t slot) noexcept {
-  waiter* consumer = nullptr;
+  listed_waiter* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
     consumer = finish(slot);
@@ -147,7 +147,7 @@ void slot_ring::finish_early(std::size_t slot) noexcept {
 }
 
 void slot_ring::put_back(std::size_t slot) noexcept {
-  waiter* worker = nullptr;
+  listed_waiter* worker = nullptr;
   {
     std::lock_guard lock(mutex_);
     filled_.push_front(slot);
@@ -164,7 +164,7 @@ void slot_ring::begin_work(filled_awaiter& worker) noexcept {
   ++working_;
 }
 
-waiter* slot_ring::claim_worker() noexcept {
+listed_waiter* slot_ring::claim_worker() noexcept {
   if (!has_work()) return nullptr;
   auto* worker = workers_.settle_first();
   if (worker) begin_work(*static_cast<filled_awaiter*>(worker));
@@ -203,7 +203,7 @@ std::size_t slot_ring::awaited() const noexcept {
   return where_.empty() ? ready_.front() : begun_.front();
 }
 
-waiter* slot_ring::pass_filled(std::size_t slot) noexcept {
+listed_waiter* slot_ring::pass_filled(std::size_t slot) noexcept {
   record_filled(slot);
   if (options_.workers == 0) return finish(slot);
   filled_.push(slot);
@@ -267,7 +267,7 @@ std::size_t slot_ring::pop_done() noexcept {
   return slot;
 }
 
-waiter* slot_ring::finish(std::size_t slot) noexcept {
+listed_waiter* slot_ring::finish(std::size_t slot) noexcept {
   places_[slot] = place::done;
   --unfinished_;
   if (!where_.empty()) {
@@ -278,7 +278,7 @@ waiter* slot_ring::finish(std::size_t slot) noexcept {
   return claim_consumer(pop_done());
 }
 
-waiter* slot_ring::claim_consumer(std::size_t slot) noexcept {
+listed_waiter* slot_ring::claim_consumer(std::size_t slot) noexcept {
   auto* consumer = consumers_.settle_first();
   if (!consumer) return nullptr;
   end_consumer_wait();
@@ -324,7 +324,7 @@ void slot_ring::record_missing(missing now) noexcept {
   if (now == missing::memory) counters_->memory_wait.begin(time);
 }
 
-waiter* slot_ring::claim_feeder() noexcept {
+listed_waiter* slot_ring::claim_feeder() noexcept {
   if (feeders_.empty()) return nullptr;
   if (!may_begin()) {
     if (room() > 0) record_missing(missing::memory);

@@ -18,7 +18,7 @@
 
 namespace lade::detail {
 
-class waiter;
+class listed_waiter;
 
 // Waiters in the order of their arrival. Guarded by the mutex of whoever owns the list.
 class wait_list {
@@ -29,19 +29,19 @@ class wait_list {
   void require_empty(const char* sentence) const noexcept {
     if (first_) fatal(sentence);
   }
-  waiter* first() const noexcept { return first_; }  // null if there is none
-  void push_back(waiter& added) noexcept;
-  void push_front(waiter& added) noexcept;
+  listed_waiter* first() const noexcept { return first_; }  // null if there is none
+  void push_back(listed_waiter& added) noexcept;
+  void push_front(listed_waiter& added) noexcept;
   void append(const wait_list& added) noexcept;  // whose waiters then belong to this list
-  void remove(waiter& gone) noexcept;
+  void remove(listed_waiter& gone) noexcept;
 
   // Takes the first waiter out and settles it: it can no longer be stopped, and its owner must
   // resume it, after the mutex has been released. Null if there is none.
-  waiter* settle_first() noexcept;
+  listed_waiter* settle_first() noexcept;
 
   // The same for the first of which `chosen(waiter)` says so.
   template <class Chosen>
-  waiter* settle_first(Chosen chosen) noexcept;
+  listed_waiter* settle_first(Chosen chosen) noexcept;
 
   // Settles and takes out all waiters; resumes all waiters of a list of settled ones.
   wait_list settle_all() noexcept;
@@ -51,13 +51,13 @@ class wait_list {
   std::size_t size() const noexcept;  // counts them
 
  private:
-  waiter* first_ = nullptr;
-  waiter* last_ = nullptr;
+  listed_waiter* first_ = nullptr;
+  listed_waiter* last_ = nullptr;
 };
 
-// The base of awaiters that park in a wait_list. Whoever wakes a waiter hands it what it waits
-// for, so that a woken waiter never has to look again.
-class waiter : private parked_coroutine {
+// A coroutine in a wait_list; the base of awaiters whose wait a stop does not end. Whoever wakes a
+// waiter hands it what it waits for, so that a woken waiter never has to look again.
+class listed_waiter : private parked_coroutine {
  public:
   // Resumes a settled waiter, which is gone when this returns: by a post, so that it may end the
   // coroutine that wakes it. Without a home it runs inside of this call.
@@ -76,6 +76,64 @@ class waiter : private parked_coroutine {
       parked_coroutine::resume_here();
   }
 
+ protected:
+  // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
+  // to wait for. Returns whether it parked.
+  template <class Promise, class Settled>
+  bool park_unstoppable(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
+                        Settled settled) {
+    note(coroutine);
+    return wait(guard, list, settled);
+  }
+
+  // For a caller that holds the mutex of `list`, after note(): parks the coroutine as the first of
+  // the list.
+  void park_first(wait_list& list) noexcept {
+    list.push_front(*this);
+    progress_ = progress::parked;
+  }
+  using parked_coroutine::execution;
+  using parked_coroutine::note;
+
+ private:
+  friend class wait_list;
+  friend class waiter;
+  enum class progress : unsigned char { arriving, parked, settled, stopped };
+
+  void post(bool later) {
+    auto* context = execution();
+    if (!context || !context->home) return parked_coroutine::resume_here();
+    job work = {resume_settled, this, context->distance};
+    work.may_wait = later;
+    context->home->post(work);
+  }
+
+  template <class Settled>
+  bool wait(mutex& guard, wait_list& list, Settled& settled) {
+    std::lock_guard lock(guard);
+    if (progress_ == progress::stopped) return false;
+    if (settled()) {
+      progress_ = progress::settled;  // a stop comes too late
+      return false;
+    }
+    list.push_back(*this);
+    progress_ = progress::parked;
+    return true;
+  }
+
+  static void resume_settled(void* settled) noexcept {
+    auto& self = *static_cast<listed_waiter*>(settled);
+    name_step("after a wait", self.execution()->stage_number);
+    self.parked_coroutine::resume_here();
+  }
+
+  listed_waiter* next_ = nullptr;
+  listed_waiter* previous_ = nullptr;
+  progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
+};
+
+// The base of awaiters whose wait ends when the coroutine is asked to stop.
+class waiter : public listed_waiter {
  protected:
   // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
   // to wait for, or a stop was requested. Returns whether it parked. `settled` may be called twice,
@@ -104,22 +162,6 @@ class waiter : private parked_coroutine {
     return stop_possible() ? watch_and_wait(guard, list, settled) : wait(guard, list, settled);
   }
 
-  // The same for a wait that a stop does not end.
-  template <class Promise, class Settled>
-  bool park_unstoppable(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
-                        Settled settled) {
-    note(coroutine);
-    return wait(guard, list, settled);
-  }
-
-  // For a caller that holds the mutex of `list`, after note(): parks the coroutine as the first of
-  // the list. A stop does not end the wait.
-  void park_first(wait_list& list) noexcept {
-    list.push_front(*this);
-    progress_ = progress::parked;
-  }
-  using parked_coroutine::note;
-
   // Must be called first when the coroutine resumes: throws error(stopped, doing) if it was
   // stopped.
   void finish(std::string_view doing) {
@@ -131,20 +173,10 @@ class waiter : private parked_coroutine {
   }
 
  private:
-  friend class wait_list;
   struct stop_request {
     waiter& self;
     void operator()() const noexcept { self.stop(); }
   };
-  enum class progress : unsigned char { arriving, parked, settled, stopped };
-
-  void post(bool later) {
-    auto* context = execution();
-    if (!context || !context->home) return parked_coroutine::resume_here();
-    job work = {resume_settled, this, context->distance};
-    work.may_wait = later;
-    context->home->post(work);
-  }
 
   bool stop_possible() const noexcept { return execution() && execution()->stop.stop_possible(); }
 
@@ -156,67 +188,45 @@ class waiter : private parked_coroutine {
     return wait(guard, list, settled);
   }
 
-  template <class Settled>
-  bool wait(mutex& guard, wait_list& list, Settled& settled) {
-    std::lock_guard lock(guard);
-    if (progress_ == progress::stopped) return false;
-    if (settled()) {
-      progress_ = progress::settled;  // a stop comes too late
-      return false;
-    }
-    list.push_back(*this);
-    progress_ = progress::parked;
-    return true;
-  }
-
-  static void resume_settled(void* settled) noexcept {
-    auto& self = *static_cast<waiter*>(settled);
-    name_step("after a wait", self.execution()->stage_number);
-    self.parked_coroutine::resume_here();
-  }
-
   void stop() noexcept;
   [[noreturn]] static void throw_stopped(std::string_view doing);
 
-  waiter* next_ = nullptr;
-  waiter* previous_ = nullptr;
   mutex* mutex_ = nullptr;  // these two are for stop()
   wait_list* list_ = nullptr;
-  progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
   std::optional<stop_callback<stop_request>> on_stop_;
 };
 
 // Short, and called for every item of a channel.
-inline void wait_list::push_back(waiter& added) noexcept {
+inline void wait_list::push_back(listed_waiter& added) noexcept {
   added.previous_ = last_;
   added.next_ = nullptr;
   (last_ ? last_->next_ : first_) = &added;
   last_ = &added;
 }
 
-inline void wait_list::push_front(waiter& added) noexcept {
+inline void wait_list::push_front(listed_waiter& added) noexcept {
   added.previous_ = nullptr;
   added.next_ = first_;
   (first_ ? first_->previous_ : last_) = &added;
   first_ = &added;
 }
 
-inline void wait_list::remove(waiter& gone) noexcept {
+inline void wait_list::remove(listed_waiter& gone) noexcept {
   (gone.previous_ ? gone.previous_->next_ : first_) = gone.next_;
   (gone.next_ ? gone.next_->previous_ : last_) = gone.previous_;
 }
 
-inline waiter* wait_list::settle_first() noexcept {
-  return settle_first([](waiter&) { return true; });
+inline listed_waiter* wait_list::settle_first() noexcept {
+  return settle_first([](listed_waiter&) { return true; });
 }
 
 template <class Chosen>
-waiter* wait_list::settle_first(Chosen chosen) noexcept {
+listed_waiter* wait_list::settle_first(Chosen chosen) noexcept {
   auto* found = first_;
   while (found && !chosen(*found)) found = found->next_;
   if (!found) return nullptr;
   remove(*found);
-  found->progress_ = waiter::progress::settled;
+  found->progress_ = listed_waiter::progress::settled;
   return found;
 }
 

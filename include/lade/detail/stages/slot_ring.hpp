@@ -181,18 +181,18 @@ class slot_ring {
   // Called with the mutex held. Each passes a slot on and assigns another one, or `none`. Returns
   // false if the coroutine must park. Coroutines in `woken` must be resumed after the mutex is
   // released. They may be called twice for one wait.
-  bool settle_feeder(free_awaiter& feeder, waiter*& woken) noexcept;
+  bool settle_feeder(free_awaiter& feeder, listed_waiter*& woken) noexcept;
   bool settle_consumer(done_awaiter& consumer, wait_list& woken) noexcept;
 
   // Called with the mutex held. A returned coroutine must be resumed after the mutex is released;
   // null: none.
   void record_filled(std::size_t slot) noexcept;
-  waiter* pass_filled(std::size_t slot) noexcept;
+  listed_waiter* pass_filled(std::size_t slot) noexcept;
   bool has_work() const noexcept { return !filled_.empty() && working_ < most_working_; }
   bool is_over() const noexcept { return closed_ || input_over_; }
   void begin_work(filled_awaiter& worker) noexcept;
-  waiter* claim_worker() noexcept;
-  waiter* finish_work(filled_awaiter& worker) noexcept;
+  listed_waiter* claim_worker() noexcept;
+  listed_waiter* finish_work(filled_awaiter& worker) noexcept;
   std::size_t room() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
@@ -202,14 +202,14 @@ class slot_ring {
   std::size_t awaited() const noexcept;
   void record_wanted() noexcept { wanted_->await(awaited()); }
   std::size_t pop_done() noexcept;
-  waiter* finish(std::size_t slot) noexcept;
+  listed_waiter* finish(std::size_t slot) noexcept;
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
   void record_missing(missing now) noexcept;
-  waiter* claim_feeder() noexcept;
+  listed_waiter* claim_feeder() noexcept;
   void claim_feeders(wait_list& woken) noexcept;
   void settle_feeders(wait_list& woken) noexcept;
-  waiter* claim_consumer(std::size_t slot) noexcept;
+  listed_waiter* claim_consumer(std::size_t slot) noexcept;
   void begin_consumer_wait() noexcept;
   void end_consumer_wait() noexcept;
 
@@ -244,13 +244,13 @@ class slot_ring {
   wait_list workers_;  // in LIFO order: the last one has the warmest caches
 };
 
-class slot_ring::free_awaiter : private waiter {
+class slot_ring::free_awaiter : private listed_waiter {
  public:
   free_awaiter(slot_ring& ring, std::size_t filled) noexcept : ring_(ring), slot_(filled) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> feeder) {
-    waiter* woken = nullptr;
+    listed_waiter* woken = nullptr;
     bool parked = park_unstoppable(feeder, ring_.mutex_, ring_.feeders_,
                                    [this, &woken] { return ring_.settle_feeder(*this, woken); });
     if (woken) woken->resume_later();
@@ -265,7 +265,7 @@ class slot_ring::free_awaiter : private waiter {
   std::size_t slot_;
 };
 
-class slot_ring::filled_awaiter : private waiter {
+class slot_ring::filled_awaiter : private listed_waiter {
  public:
   filled_awaiter(slot_ring& ring, std::size_t finished) noexcept : ring_(ring), slot_(finished) {}
   bool await_ready() const noexcept { return false; }

@@ -313,7 +313,7 @@ class split<T>::take_awaiter : private waiter {
 template <class T>
 bool split<T>::give(std::size_t path, T item, lineage origin) {
   given next(std::move(item), std::move(origin), run_.path.get());
-  waiter* consumer = nullptr;
+  listed_waiter* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
     auto& to = branches_[path];
