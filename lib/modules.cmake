@@ -118,7 +118,6 @@ set(lade_core_sources
   lib/stages/flat_map.cpp
   lib/stages/from.cpp
   lib/stages/inline_calls.cpp
-  lib/stages/items_in_flight.cpp
   lib/stages/link.cpp
   lib/stages/map.cpp
   lib/stages/merge.cpp
@@ -132,7 +131,8 @@ set(lade_core_sources
   lib/stages/stack.cpp
   lib/stages/tee.cpp
   lib/stages/through.cpp
-  lib/stages/window.cpp)
+  lib/stages/window.cpp
+  lib/stages/workers.cpp)
 
 set(lade_media_library lade-media)
 set(lade_media_target lade::media)

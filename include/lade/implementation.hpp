@@ -115,7 +115,6 @@
 #include "../../lib/stages/flat_map.cpp"
 #include "../../lib/stages/from.cpp"
 #include "../../lib/stages/inline_calls.cpp"
-#include "../../lib/stages/items_in_flight.cpp"
 #include "../../lib/stages/link.cpp"
 #include "../../lib/stages/map.cpp"
 #include "../../lib/stages/merge.cpp"
@@ -130,3 +129,4 @@
 #include "../../lib/stages/tee.cpp"
 #include "../../lib/stages/through.cpp"
 #include "../../lib/stages/window.cpp"
+#include "../../lib/stages/workers.cpp"
