@@ -119,7 +119,6 @@ set(lade_core_sources
   lib/stages/from.cpp
   lib/stages/from_shards.cpp
   lib/stages/inline_calls.cpp
-  lib/stages/items_in_flight.cpp
   lib/stages/link.cpp
   lib/stages/map.cpp
   lib/stages/merge.cpp
@@ -133,7 +132,8 @@ set(lade_core_sources
   lib/stages/stack.cpp
   lib/stages/tee.cpp
   lib/stages/through.cpp
-  lib/stages/window.cpp)
+  lib/stages/window.cpp
+  lib/stages/workers.cpp)
 
 set(lade_media_library lade-media)
 set(lade_media_target lade::media)

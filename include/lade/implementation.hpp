@@ -116,7 +116,6 @@
 #include "../../lib/stages/from.cpp"
 #include "../../lib/stages/from_shards.cpp"
 #include "../../lib/stages/inline_calls.cpp"
-#include "../../lib/stages/items_in_flight.cpp"
 #include "../../lib/stages/link.cpp"
 #include "../../lib/stages/map.cpp"
 #include "../../lib/stages/merge.cpp"
@@ -131,3 +130,4 @@
 #include "../../lib/stages/tee.cpp"
 #include "../../lib/stages/through.cpp"
 #include "../../lib/stages/window.cpp"
+#include "../../lib/stages/workers.cpp"

@@ -50,7 +50,8 @@ class scope {
   // was destroyed. If it throws std::bad_alloc, the task is destroyed and is no child.
   template <class T>
   void start(task<T> work) {
-    start_in({std::shared_ptr<const void>(), &context_}, std::move(work));
+    using mark = detail::in_flight_mark;
+    start_child(std::move(work), mark(context_.place, mark::kind::child));
   }
 
   // `co_await join()` waits for all children, then rethrows the first failure. A stop of the
@@ -73,7 +74,7 @@ class scope {
 
  private:
   friend class detail::run_state;
-  template <class T>
+  template <class T, class Held>
   class child;
   struct pass_on_stop {
     scope& self;
@@ -83,7 +84,12 @@ class scope {
   // Starts a child in a context of its own, and on its executor. The child keeps the owner of the
   // context alive, and ends on the executor of the scope.
   template <class T>
-  void start_in(std::shared_ptr<const context> execution, task<T> work);
+  void start_in(std::shared_ptr<const context> execution, task<T> work) {
+    start_child(std::move(work), std::move(execution));
+  }
+
+  template <class T, class Held>
+  void start_child(task<T> work, Held held);
 
   void child_ended(std::exception_ptr failure) noexcept;
 
@@ -97,18 +103,15 @@ class scope {
   detail::wait_list joining_;
 };
 
-template <class T>
+// `Held` lives as long as the child: its mark in a path of a pipeline, or a context of its own.
+template <class T, class Held>
 class scope::child : private detail::completion {
  public:
-  child(scope& parent, std::shared_ptr<const context> execution, task<T> work) noexcept
-      : completion{finished},
-        parent_(parent),
-        execution_(std::move(execution)),
-        work_(std::move(work)),
-        mark_(parent.context_.place, detail::in_flight_mark::kind::child) {}
+  child(scope& parent, task<T> work, Held held) noexcept
+      : completion{finished}, parent_(parent), held_(std::move(held)), work_(std::move(work)) {}
 
   void start() {
-    if (auto* home = execution_->home)
+    if (auto* home = execution(held_).home)
       home->post({[](void* self) noexcept { static_cast<child*>(self)->run(); }, this,
                   parent_.context_.distance});
     else
@@ -116,18 +119,25 @@ class scope::child : private detail::completion {
   }
 
  private:
+  const context& execution(const detail::in_flight_mark&) const noexcept {
+    return parent_.context_;
+  }
+  const context& execution(const std::shared_ptr<const context>& own) const noexcept {
+    return *own;
+  }
+
   void run() noexcept {
     detail::promise_base root;
-    root.context = execution_.get();
+    root.context = &execution(held_);
     if (work_.start(root, *this)) finished(*this);
   }
 
   static void finished(completion& self) noexcept {
     auto* ended = static_cast<child*>(&self);
-    auto* home = ended->parent_.context_.home;
-    if (home && !home->is_current())
-      home->post({[](void* child_) noexcept { static_cast<child*>(child_)->end(); }, ended,
-                  ended->parent_.context_.distance});
+    auto& where = ended->parent_.context_;
+    if (where.home && !where.home->is_current())
+      where.home->post({[](void* ended_child) noexcept { static_cast<child*>(ended_child)->end(); },
+                        ended, where.distance});
     else
       ended->end();
   }
@@ -145,15 +155,14 @@ class scope::child : private detail::completion {
   }
 
   scope& parent_;
-  const std::shared_ptr<const context> execution_;
+  const Held held_;
   task<T> work_;
-  detail::in_flight_mark mark_;
 };
 
-template <class T>
-void scope::start_in(std::shared_ptr<const context> execution, task<T> work) {
+template <class T, class Held>
+void scope::start_child(task<T> work, Held held) {
   work.require_unstarted();
-  auto* added = new child<T>(*this, std::move(execution), std::move(work));
+  auto* added = new child<T, Held>(*this, std::move(work), std::move(held));
   {
     std::lock_guard lock(mutex_);
     ++live_;

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -203,20 +202,19 @@ class waiting_time {
 // The time that the calls of a function have lasted. Calls in flight count up to the moment of
 // reading, so a stage inside long calls does not look idle. Any thread may read.
 //
-// Each caller owns one part of the sum, which it alone writes, without a lock. The mutex guards
-// only the list of parts and of free parts. While a call ends, a reader may see the new value of
-// `sum` or of `returned` alone. It takes the larger one, so no call is lost.
+// Each caller holds one part of the sum, which it alone writes, without a lock. The mutex guards
+// the list of callers, and the sum of those that were destroyed. While a call ends, a reader may
+// see the new value of `sum_` or of `returned_` alone. It takes the larger one, so no call is lost.
 class call_time {
-  struct part;
-
  public:
-  // The calls of one worker, one at a time. Calls take no lock and share no cache line with other
-  // callers. The destructor ends a call in flight, whose coroutine was destroyed.
+  // The calls of one worker, one at a time. Calls take no lock. The destructor ends a call in
+  // flight, whose coroutine was destroyed.
   class caller {
    public:
-    explicit caller(call_time& sum) : sum_(sum), part_(sum.take()) {}
-    caller(caller&& other) noexcept
-        : sum_(other.sum_), part_(std::exchange(other.part_, nullptr)) {}
+    explicit caller(call_time& time) noexcept;
+
+    // For a caller between two calls: the time that `other` has measured remains in the sum.
+    caller(caller&& other) noexcept : caller(other.time_) {}
     caller& operator=(caller&&) = delete;
     ~caller();
 
@@ -227,8 +225,15 @@ class call_time {
     void add(std::chrono::nanoseconds estimate) noexcept;
 
    private:
-    call_time& sum_;
-    part* part_;
+    friend class call_time;
+
+    call_time& time_;
+    // Between two calls, `sum_` equals `returned_`. During a call, `sum_` is less by its start
+    // time, and so negative.
+    std::atomic<std::int64_t> sum_ = 0;
+    std::atomic<std::int64_t> returned_ = 0;
+    caller* next_ = nullptr;
+    caller* previous_ = nullptr;
   };
 
   struct sums {
@@ -238,22 +243,12 @@ class call_time {
   sums until(clock::time_point now) const;
 
  private:
-  static constexpr std::size_t cache_line = 64;
-
-  // Written by one caller at a time. Between two calls, `sum` equals `returned`. During a call,
-  // `sum` is less by its start time, and so negative.
-  struct alignas(cache_line) part {
-    std::atomic<std::int64_t> sum = 0;
-    std::atomic<std::int64_t> returned = 0;
-    part* next_free = nullptr;  // used while no caller owns the part
-  };
-
-  part* take();
-  void give_back(part& gone) noexcept;
+  void enter(caller& added) noexcept;
+  void leave(const caller& gone) noexcept;
 
   mutable std::mutex mutex_;
-  std::deque<part> parts_;  // never shrinks: counts of destroyed callers remain
-  part* first_free_ = nullptr;
+  caller* first_ = nullptr;
+  std::int64_t of_gone_ = 0;  // the time of callers that were destroyed
 };
 
 // The time during which at least one of several waiters has waited.

@@ -48,46 +48,49 @@ static std::int64_t nanoseconds_of(clock::time_point time) noexcept {
   return nanoseconds(time.time_since_epoch()).count();
 }
 
-call_time::part* call_time::take() {
+void call_time::enter(caller& added) noexcept {
   std::lock_guard lock(mutex_);
-  if (!first_free_) return &parts_.emplace_back();
-  return std::exchange(first_free_, first_free_->next_free);
+  added.next_ = std::exchange(first_, &added);
+  if (added.next_) added.next_->previous_ = &added;
 }
 
-void call_time::give_back(part& gone) noexcept {
+void call_time::leave(const caller& gone) noexcept {
   std::lock_guard lock(mutex_);
-  gone.next_free = std::exchange(first_free_, &gone);
+  (gone.previous_ ? gone.previous_->next_ : first_) = gone.next_;
+  if (gone.next_) gone.next_->previous_ = gone.previous_;
+  of_gone_ += gone.returned_.load(std::memory_order_relaxed);
 }
+
+call_time::caller::caller(call_time& time) noexcept : time_(time) { time_.enter(*this); }
 
 call_time::caller::~caller() {
-  if (!part_) return;
-  if (part_->sum.load(std::memory_order_relaxed) < 0) end(clock::now());
-  sum_.give_back(*part_);
+  if (sum_.load(std::memory_order_relaxed) < 0) end(clock::now());
+  time_.leave(*this);
 }
 
 void call_time::caller::begin(clock::time_point now) noexcept {
-  increment(part_->sum, -nanoseconds_of(now));
+  increment(sum_, -nanoseconds_of(now));
 }
 
 void call_time::caller::end(clock::time_point now) noexcept {
-  auto sum = part_->sum.load(std::memory_order_relaxed) + nanoseconds_of(now);
-  part_->returned.store(sum, std::memory_order_relaxed);
-  part_->sum.store(sum, std::memory_order_relaxed);
+  auto sum = sum_.load(std::memory_order_relaxed) + nanoseconds_of(now);
+  returned_.store(sum, std::memory_order_relaxed);
+  sum_.store(sum, std::memory_order_relaxed);
 }
 
 void call_time::caller::add(nanoseconds estimate) noexcept {
-  increment(part_->returned, estimate.count());
-  increment(part_->sum, estimate.count());
+  increment(returned_, estimate.count());
+  increment(sum_, estimate.count());
 }
 
 // If a call ends meanwhile, `returned` may be newer than `sum`, since end() stores it first.
 call_time::sums call_time::until(clock::time_point now) const {
-  std::int64_t all = 0;
-  std::int64_t returned = 0;
   std::lock_guard lock(mutex_);
-  for (auto& each : parts_) {
-    auto sum = each.sum.load(std::memory_order_relaxed);
-    auto of_returned = each.returned.load(std::memory_order_relaxed);
+  auto all = of_gone_;
+  auto returned = of_gone_;
+  for (auto* each = first_; each; each = each->next_) {
+    auto sum = each->sum_.load(std::memory_order_relaxed);
+    auto of_returned = each->returned_.load(std::memory_order_relaxed);
     all += std::max(sum < 0 ? sum + nanoseconds_of(now) : sum, of_returned);
     returned += of_returned;
   }

@@ -20,6 +20,8 @@ link_base::link_base(std::shared_ptr<run_state> run, const link_options& options
       trace_(run_->options().trace),
       path_(std::move(path)),
       records_(options.ring.slots),
+      marks_(options.marks_items && path_ ? options.ring.slots : 0),
+      reported_(options.is_reported && run_->watches_stalls() ? options.ring.slots : 0),
       claim_(ring_.wanted()),
       live_(options.ends_after),
       on_consumer_stop_(std::move(consumer), close_on_stop<link_base>{*this}) {
@@ -37,7 +39,7 @@ void link_base::count_for(stage_counters& counters) {
   counters_ = &counters;
   ring_.count_for(counters);
   work_for(counters, context_);
-  if (options_.is_reported) report_.emplace(*this);
+  if (!reported_.empty()) report_.emplace(*this);
 }
 
 void link_base::start(generator input, std::shared_ptr<const void> end) {
@@ -82,9 +84,8 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
   auto& record = records_[slot];
   record.origin = origin;
   record.failure = nullptr;
-  mark(record);
-  record.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
-  if (options_.is_reported && run_->watches_stalls()) record.name = name_of_item(item);
+  mark(slot);
+  if (!reported_.empty()) report_waiting(slot, item);
   if (options_.carries_results) path_->split->record_made(path_->path);
   put(slot, item, origin);
   if (options_.is_output) estimate_memory();
@@ -95,8 +96,10 @@ void link_base::estimate_memory() noexcept {
   counters_->most_at_once.store(mean, std::memory_order_relaxed);
 }
 
-void link_base::mark(slot_record& record) {
-  if (options_.marks_items) record.mark = in_flight_mark(path_.get());
+void link_base::report_waiting(std::size_t slot, const void* item) {
+  auto& reported = reported_[slot];
+  reported.doing.store(item_overview::doing::waits_for_worker, std::memory_order_relaxed);
+  reported.name = name_of_item(item);
 }
 
 void link_base::count_in() noexcept {
@@ -111,7 +114,7 @@ void link_base::deliver_rest(taken_slot& free, const lineage& rest) {
   auto& record = records_[free.number()];
   record.origin = rest;
   record.failure = nullptr;
-  mark(record);
+  mark(free.number());
   ring_.fill(free.release());
 }
 
@@ -162,7 +165,7 @@ generator link_base::deliver(owner<link_base> self) {
       co_await consume(record.origin);
     }
     self->drop_result(taken);
-    record.mark = {};
+    self->unmark(taken);
   }
   if (self->is_at_standstill()) co_return;  // the split reports why
   if (self->is_stopped()) throw error(errc::stopped, self->counters_->name());
@@ -190,7 +193,7 @@ void link_base::trace_levels() const {
   trace_->add_levels(counters_->name(), {{"done", ring_.count().done}});
 }
 
-void link_base::slot_record::note(item_overview::doing what, clock::time_point now) noexcept {
+void link_base::reported_item::note(item_overview::doing what, clock::time_point now) noexcept {
   since.store(now, std::memory_order_relaxed);
   doing.store(what, std::memory_order_relaxed);
 }
@@ -203,12 +206,12 @@ link_base::report::~report() { link_.run_->stages().unwatch(*this); }
 
 std::string link_base::report::overview(clock::time_point at) const {
   auto now = link_.ring_.look([this](std::size_t slot, bool is_done) {
-    auto& record = link_.records_[slot];
+    auto& item = link_.reported_[slot];
     return item_overview{
-        .name = record.name,
-        .origin = record.origin,
-        .what = is_done ? item_overview::doing::done : record.doing.load(std::memory_order_relaxed),
-        .since = record.since.load(std::memory_order_relaxed)};
+        .name = item.name,
+        .origin = link_.records_[slot].origin,
+        .what = is_done ? item_overview::doing::done : item.doing.load(std::memory_order_relaxed),
+        .since = item.since.load(std::memory_order_relaxed)};
   });
   return to_string(link_.counters_->name(), now, at);
 }

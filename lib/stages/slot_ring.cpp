@@ -14,11 +14,11 @@ slot_ring::slot_ring(const slot_ring_options& options, const buffer_pool& memory
       filled_(options.workers > 0 ? options.slots : 0),
       ready_(options.slots),
       places_(options.slots),
-      numbers_(options.workers > 0 ? options.slots : 0),
+      numbers_(options.workers > 0 && options.numbers_slots ? options.slots : 0),
       most_working_(options.workers),
       most_held_(options.slots) {
   free_.reserve(options.slots);
-  for (auto slot = options.slots; slot-- > 0;) free_.push_back(slot);
+  for (auto slot = options.slots; slot-- > 0;) return_slot(slot);
   if (options.workers == 0 || options.order == item_order::input) return;
   for (std::size_t slot = 0; slot < options.slots; ++slot)
     where_.push_back(others_.insert(others_.end(), slot));
@@ -62,7 +62,7 @@ bool slot_ring::filled_awaiter::take() {
 }
 
 bool slot_ring::settle_consumer(done_awaiter& consumer, wait_list& woken) noexcept {
-  if (consumer.slot_ != none) free_.push_back(std::exchange(consumer.slot_, none));
+  if (consumer.slot_ != none) return_slot(std::exchange(consumer.slot_, none));
   const bool park = !deliverable() && !drained();
   if (park) {
     begin_consumer_wait();
@@ -95,7 +95,7 @@ void slot_ring::return_free(std::size_t slot) noexcept {
   wait_list woken;
   {
     std::lock_guard lock(mutex_);
-    free_.push_back(slot);
+    return_slot(slot);
     --unfinished_;
     claim_feeders(woken);
   }
@@ -106,7 +106,7 @@ void slot_ring::free(std::size_t slot) noexcept {
   wait_list woken;
   {
     std::lock_guard lock(mutex_);
-    free_.push_back(slot);
+    return_slot(slot);
     claim_feeders(woken);
   }
   woken.resume_all_later();
@@ -153,7 +153,7 @@ void slot_ring::put_back(std::size_t slot) noexcept {
     filled_.push_front(slot);
     for (std::size_t next = 1; next < filled_.size() && numbers_[filled_[next]] < numbers_[slot];
          ++next)
-      std::swap(filled_[next - 1], filled_[next]);
+      filled_.swap(next - 1, next);
     worker = closed_ ? nullptr : claim_worker();
   }
   if (worker) worker->resume_later();
@@ -308,7 +308,7 @@ bool slot_ring::may_begin() const noexcept {
 }
 
 std::size_t slot_ring::begin_item() noexcept {
-  auto slot = free_.back();
+  const std::size_t slot = free_.back();
   free_.pop_back();
   ++unfinished_;
   return slot;

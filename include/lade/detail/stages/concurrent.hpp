@@ -29,9 +29,8 @@ namespace lade::detail {
 template <class In, class Out>
 class named_calls : public slot_calls {
  public:
-  named_calls(std::vector<slot_values<In, Out>>& slots, bool tells, bool makes_tasks,
-              unsigned at_a_time = 1)
-      : slot_calls(tells, makes_tasks, at_a_time), slots_(slots), kept_(at_a_time) {}
+  named_calls(std::vector<slot_values<In, Out>>& slots, unsigned at_a_time)
+      : slots_(slots), kept_(new kept_item[at_a_time]) {}
 
   void keep_name(std::size_t number, std::size_t slot) noexcept override {
     kept_[number].name.keep(*slots_[slot].in);
@@ -62,7 +61,7 @@ class named_calls : public slot_calls {
     std::optional<In> copy;
   };
 
-  std::vector<kept_item> kept_;
+  std::unique_ptr<kept_item[]> kept_;  // for each item of a call
 };
 
 template <class In, class Out, class Calls>
@@ -73,9 +72,9 @@ class slot_calls_of<In, Out, plain_calls<In, Out>> final : public named_calls<In
  public:
   slot_calls_of(std::vector<slot_values<In, Out>>& slots,
                 std::unique_ptr<plain_calls<In, Out>> calls)
-      : named_calls<In, Out>(slots, calls->tells_memory, false, calls->items_at_a_time),
-        calls_(std::move(calls)) {}
+      : named_calls<In, Out>(slots, calls->items_at_a_time), calls_(std::move(calls)) {}
 
+  bool tells_memory() const noexcept override { return calls_->tells_memory; }
   std::size_t memory_needed(std::size_t slot) const override {
     return calls_->memory_needed(*this->slots_[slot].in);
   }
@@ -97,7 +96,7 @@ class slot_calls_of<In, Out, task_calls<In, Result>> final : public named_calls<
  public:
   slot_calls_of(std::vector<slot_values<In, Out>>& slots,
                 std::unique_ptr<task_calls<In, Result>> calls)
-      : named_calls<In, Out>(slots, false, true), calls_(std::move(calls)) {}
+      : named_calls<In, Out>(slots, 1), calls_(std::move(calls)) {}
 
   void call(std::size_t slot, const item_random& draw, slot_calls::time_limit limit) override {
     auto made = calls_->call(std::move(*this->slots_[slot].in), draw);
@@ -167,6 +166,7 @@ async_generator<Out> open_concurrent(const pipeline<In>& in, const open_context&
   if (function->draws_random) run.depends_on_epoch(name, run.pass->seed);
   auto adjusted = options.for_items(function->items_at_a_time).with(run.concurrency_of_trial());
   adjusted.number = in.last()->facts().number() + 1;
+  adjusted.draws_random = function->draws_random;
   std::shared_ptr<concurrent_core> stage(
       new concurrent_stage<In, Out, Calls>(run, counters, adjusted, function));
   return async_generator<Out>(open_behind(*in.last(), run, owner(std::move(stage))));

@@ -10,7 +10,6 @@
 #include <lade/detail/coroutines/promise.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
-#include <lade/detail/observability/stage_track.hpp>
 #include <lade/detail/pipeline/node.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
@@ -60,6 +59,7 @@ struct concurrent_options {
   std::optional<unsigned> buffer = {};
 
   unsigned items_at_a_time = 1;  // items per call of the function
+  bool draws_random = true;      // whether the function draws random numbers
 
   // The options for a function that takes several items per call: slots for those items, and for as
   // many that wait. With fewer slots, few calls would get several items.
@@ -86,8 +86,7 @@ struct concurrent_options {
 // The calls of one worker for the items in the slots of a stage.
 class slot_calls {
  public:
-  slot_calls(bool tells, bool makes_tasks, unsigned at_a_time = 1) noexcept
-      : tells_memory(tells), are_tasks(makes_tasks), items_at_a_time(at_a_time) {}
+  slot_calls() = default;
   slot_calls(const slot_calls&) = delete;
   virtual ~slot_calls() = default;
 
@@ -106,7 +105,9 @@ class slot_calls {
   virtual void put_copy_back(std::size_t number, std::size_t slot) noexcept = 0;
   virtual void drop_copy(std::size_t number) noexcept = 0;
 
-  // The memory need of a call in bytes; 0 if the function does not report it.
+  // Whether a worker waits for memory before a call. The memory need of a call in bytes; 0 if the
+  // function does not report it.
+  virtual bool tells_memory() const noexcept { return false; }
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
 
   // Calls the function, which moves the item out of its slot, and puts the result into the slot. If
@@ -118,17 +119,6 @@ class slot_calls {
 
   // Calls a function that takes several items per call. It takes their slots from `call`.
   virtual void call(several_call&) {}
-
-  const bool tells_memory;  // whether a worker waits for memory before a call
-  const bool are_tasks;
-  const unsigned items_at_a_time;
-};
-
-// Makes the name of an item, if a record of its call needs the name.
-struct called_name {
-  std::string text() const { return calls.name(number); }
-  const slot_calls& calls;
-  std::size_t number = 0;
 };
 
 // The operation in the errors of exceeded time limits.
@@ -140,7 +130,7 @@ inline constexpr auto call_of_function = "wait for the stage's function";
 //
 // - Threads: drain and consumer run on the runtime's pool; workers on the pool of the options, on
 //   the share for automatic stages, or on reactors.
-// - Lock: none here. The coroutine that owns a slot accesses its slot_state, as its slot_record.
+// - Lock: none here. The coroutine that owns a slot accesses its identity, as its slot_record.
 // - End: close() stops the upstream and ends all waits in the ring. Calls in progress run to their
 //   end.
 class concurrent_core : public link_base {
@@ -151,63 +141,20 @@ class concurrent_core : public link_base {
   const concurrent_options& options() const noexcept { return options_; }
 
  protected:
-  struct slot_state {
-    slot_record* record = nullptr;  // of the same slot
-    item_identity identity;
-    clock::time_point begun;            // first call of the function for the item
-    clock::time_point started;          // latest call
-    clock::time_point next_attempt;     // earliest time of the next attempt
+  // An item that a worker has taken, until it has ended.
+  struct called_item {
+    std::size_t slot = slot_ring::none;
     unsigned attempts = 0;              // failed attempts
+    bool kept = false;                  // whether there is a copy for another attempt
+    clock::time_point begun = {};       // first call of the function for the item
+    clock::time_point started = {};     // latest call; in a pause, the earliest time of the next
     std::chrono::nanoseconds waited{};  // time that its worker waited for memory, excluded from
                                         // time limits
   };
 
-  // The records of the calls of one worker, written by that worker.
-  class call_log {
-   public:
-    call_log(concurrent_core& stage, const context& execution);
-
-    // The worker begins and ends a call.
-    void begin_call(clock::time_point now);
-    void end_call(clock::time_point now);
-
-    // The function begins and ends to work on an item. `track`: the track of the item's spans.
-    void begin_item(slot_state& item, stage_track& track, clock::time_point now);
-    template <class Name>
-    void end_item(slot_state& item, const Name& name, stage_track& track, clock::time_point now) {
-      bool is_named = trace_ || stage_.counters().slowest.take(now - item.started);
-      note(item, is_named ? name.text() : std::string(), track, now);
-    }
-
-    // Excludes from the time limits the time that the worker has waited for memory.
-    void leave_out_waits(slot_state& item, clock::time_point now) const;
-
-    // The worker begins and ends the pause before another attempt.
-    void begin_pause() noexcept { pause_.begin(clock::now()); }
-    void end_pause() noexcept { pause_.end(clock::now()); }
-
-    // Whether the worker has computed long enough to yield its thread to later stages.
-    bool had_its_turn() noexcept {
-      if (computed_ < std::chrono::microseconds(20)) return false;
-      computed_ = {};
-      return true;
-    }
-
-   private:
-    void note(slot_state& item, std::string name, stage_track& track, clock::time_point now);
-
-    concurrent_core& stage_;
-    const context& context_;
-    lade::trace* trace_;
-    call_time::caller busy_;
-    call_time::caller pause_;
-    cpu_sampler cpu_;
-    clock::time_point began_;
-    clock::duration computed_{};  // since it last yielded the thread
-  };
-
-  // The items of a worker that are in flight: called for, and not ended.
-  class items_in_flight;
+  class calling_worker;
+  class computing_worker;
+  class task_worker;
 
   concurrent_core(const open_context& run, stage_counters& counters,
                   const concurrent_options& options);
@@ -227,33 +174,38 @@ class concurrent_core : public link_base {
   void trace_levels() const final;
   stage_workers assign_executors();
 
-  static task<> work_on(concurrent_core& self, const context& execution);
-  std::unique_ptr<slot_calls> begin_worker(std::exception_ptr& failure);
-  void call(slot_calls& calls, std::size_t slot, call_memory& memory) const;
+  // The workers of plain functions, and of functions that return tasks.
+  static task<> compute(concurrent_core& self, const context& execution);
+  static task<> await_tasks(task_worker worker);
 
-  // Returns the slot of the item that the worker tries again next. Suspends until its pause is
-  // over.
-  task<std::size_t> next_attempt(items_in_flight& in_hand, call_log& log) const;
-  static task<> pause_before(const slot_state& item, call_log& log);
-
-  // For a worker between two items: its executor, which changes when the number of reactors grows.
-  executor* update_home(const context& worker) noexcept;
+  // Whether the number of reactors has grown, so that a worker belongs to another one; the change
+  // of its context, for the worker between two items.
+  bool has_moved(const context& worker) const noexcept;
+  executor& move_home(const context& worker) noexcept;
+  std::size_t number_of(const context& worker) const noexcept {
+    return static_cast<std::size_t>(&worker - worker_contexts_.data());
+  }
 
   // Throws error(timed_out) if the call took too long. A late result is no result.
-  void require_in_time(const slot_state& item, const context& execution) const;
+  void require_in_time(const called_item& item, const context& execution) const;
 
   // The time left for a call that begins now, if there is a limit.
-  slot_calls::time_limit time_left(const slot_state& item) const noexcept;
+  slot_calls::time_limit time_left(const called_item& item) const noexcept;
+
+  // Identifies the item in a slot, for random numbers.
+  item_identity identity(std::size_t slot) const noexcept {
+    return identities_.empty() ? item_identity() : identities_[slot];
+  }
 
   // For the catch block of an attempt. Returns the pause before the next attempt, or nothing after
   // the last one, whose result is then the substitute. A substitute that cannot be copied fails the
   // item. In a stopped stage nothing counts as a failure, since calls are interrupted.
-  std::optional<clock::duration> failed(std::size_t slot, std::string name, bool may_retry);
+  std::optional<clock::duration> failed(const called_item& item, std::string name);
 
   const concurrent_options options_;
   const stage_random draws_;
   identify identify_;
-  std::vector<slot_state> slots_;
+  std::vector<item_identity> identities_;  // of the items in slots; empty if nothing draws
   std::deque<memory_claim> worker_claims_;
   std::optional<buffer_pool> worker_memory_;  // if options.memory is set
   std::vector<context> worker_contexts_;

@@ -104,8 +104,8 @@ struct link_options {
 //   delivered; then the first failure is rethrown. After close() they are not delivered; they are
 //   dropped with the link.
 // - Lock: mutex_ guards the number of live inputs and the first failure. The coroutine that took a
-//   slot from the ring accesses its slot_record; the mutex of the ring orders successive owners.
-//   Reports read the name, origin, doing and since under that mutex.
+//   slot from the ring accesses its slot_record, and its reported_item; the mutex of the ring
+//   orders successive owners. Reports read the origin and the reported_item under that mutex.
 // - Memory: the link's demand makes the item that the consumer waits for urgent.
 //
 // This base does not depend on the type of the items, which a derived class holds.
@@ -170,14 +170,6 @@ class link_base : public std::enable_shared_from_this<link_base> {
   struct slot_record {
     lineage origin;
     std::exception_ptr failure;  // ends the run when the item is delivered
-    in_flight_mark mark;
-
-    // For reports.
-    std::string name;
-    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
-    std::atomic<clock::time_point> since = clock::time_point();
-
-    void note(item_overview::doing what, clock::time_point now) noexcept;
   };
 
   // Moves an item into a slot. Without workers, it is the result.
@@ -194,6 +186,11 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   stage_counters& counters() const noexcept { return *counters_; }
   slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
+
+  // Records for reports what becomes of the item in a slot.
+  void note(std::size_t slot, item_overview::doing what, clock::time_point now) noexcept {
+    if (!reported_.empty()) reported_[slot].note(what, now);
+  }
   void record_levels() const {
     if (trace_ && options_.is_traced) trace_levels();
   }
@@ -204,6 +201,15 @@ class link_base : public std::enable_shared_from_this<link_base> {
   context context_;  // of the inputs
 
  private:
+  // What reports say of the item in a slot.
+  struct reported_item {
+    std::string name;
+    std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;
+    std::atomic<clock::time_point> since = clock::time_point();
+
+    void note(item_overview::doing what, clock::time_point now) noexcept;
+  };
+
   // A free slot that a drain has taken, until it is filled.
   class taken_slot {
    public:
@@ -249,7 +255,13 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   static task<> drain(link_base& self, generator input, std::shared_ptr<const void> end);
   void fill(std::size_t slot, void* item, const lineage& origin);
-  void mark(slot_record& record);
+  void report_waiting(std::size_t slot, const void* item);
+  void mark(std::size_t slot) noexcept {
+    if (!marks_.empty()) marks_[slot] = in_flight_mark(path_.get());
+  }
+  void unmark(std::size_t slot) noexcept {
+    if (!marks_.empty()) marks_[slot] = {};
+  }
   void count_in() noexcept;
   void estimate_memory() noexcept;
   bool measures_input() const noexcept { return options_.ring.measures_feeder && counters_; }
@@ -261,9 +273,11 @@ class link_base : public std::enable_shared_from_this<link_base> {
   const link_options options_;
   trace* const trace_;
   stage_counters* counters_ = nullptr;
-  const std::shared_ptr<const path_place> path_;  // must outlive the marks in records_
+  const std::shared_ptr<const path_place> path_;  // must outlive marks_
   std::vector<slot_record> records_;
-  std::uint64_t filled_ = 0;  // items of an output queue; accessed by its only drain
+  std::vector<in_flight_mark> marks_;    // of the items in slots; empty if none are marked
+  std::vector<reported_item> reported_;  // of the items in slots; empty without reports
+  std::uint64_t filled_ = 0;             // items of an output queue; accessed by its only drain
   memory_claim claim_;
   mutable std::mutex mutex_;  // guards the members below, up to failure_
   std::size_t live_;          // inputs that must end before the link does

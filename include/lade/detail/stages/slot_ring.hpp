@@ -31,6 +31,9 @@ struct slot_ring_options {
 
   item_order order = item_order::input;  // without workers, both mean the order of filling
 
+  // With workers: whether filled slots get numbers, for take_more() and put_back().
+  bool numbers_slots = true;
+
   // Whether a feeder is woken as soon as a slot is free, instead of when several are.
   bool wakes_at_once = false;
 
@@ -145,6 +148,9 @@ class slot_ring {
   // The reason why feeders are parked.
   enum class missing : std::uint8_t { nothing, slot, memory };
 
+  // The number of a slot where there is one for each slot.
+  using short_number = std::uint32_t;
+
   // A FIFO of slots, with capacity for all of them.
   class queue {
    public:
@@ -153,11 +159,13 @@ class slot_ring {
     std::size_t size() const noexcept { return size_; }
     std::size_t front() const noexcept { return (*this)[0]; }
     std::size_t operator[](std::size_t i) const noexcept { return slots_[place_of(i)]; }
-    std::size_t& operator[](std::size_t i) noexcept { return slots_[place_of(i)]; }
-    void push(std::size_t slot) noexcept { slots_[place_of(size_++)] = slot; }
+    void push(std::size_t slot) noexcept { slots_[place_of(size_++)] = short_number(slot); }
+    void swap(std::size_t i, std::size_t j) noexcept {
+      std::swap(slots_[place_of(i)], slots_[place_of(j)]);
+    }
     void push_front(std::size_t slot) noexcept {
       first_ = place_of(slots_.size() - 1);
-      slots_[first_] = slot;
+      slots_[first_] = short_number(slot);
       ++size_;
     }
     std::size_t pop() noexcept {
@@ -173,7 +181,7 @@ class slot_ring {
       return place < slots_.size() ? place : place - slots_.size();
     }
 
-    std::vector<std::size_t> slots_;
+    std::vector<short_number> slots_;
     std::size_t first_ = 0;
     std::size_t size_ = 0;
   };
@@ -205,6 +213,7 @@ class slot_ring {
   listed_waiter* finish(std::size_t slot) noexcept;
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
+  void return_slot(std::size_t slot) noexcept { free_.push_back(short_number(slot)); }  // has room
   void record_missing(missing now) noexcept;
   listed_waiter* claim_feeder() noexcept;
   void claim_feeders(wait_list& woken) noexcept;
@@ -219,11 +228,12 @@ class slot_ring {
   const std::shared_ptr<demand> wanted_;
 
   mutable mutex mutex_;
-  std::vector<std::size_t> free_;
+  std::vector<short_number> free_;
   queue filled_;
   queue ready_;  // in the order of delivery; the front may not be done
   std::vector<place> places_;
-  std::vector<std::uint64_t> numbers_;  // numbers of slots, in filling order; only for workers
+  std::vector<std::uint64_t>
+      numbers_;  // numbers of slots, in filling order; only with numbers_slots
   std::uint64_t last_number_ = 0;
   // In completion order only. begun_: slots that are filled and not done, in the order of their
   // items; others_: all other slots; where_: the place of each slot in its list.
