@@ -45,10 +45,11 @@ namespace lade {
 //   };
 //
 // - Identity: equal for equal shards in equal order, in every process. A run refuses to resume from
-//   a state with another identity. If it is empty, states compare only the assignment to ranks.
+//   a state with another identity. If it is empty, states compare only the assignment to ranks and,
+//   if shards are shuffled, their number.
 // - read() yields the same items in the same order in every run. Its generator may await.
-// - Threads: all are called as const, on threads of the CPU pool, by several at a time. Only the
-//   generator may block.
+// - Threads: all are called as const, on threads of the CPU pool, by several at a time;
+//   from_shards() itself calls size() on its caller's thread. Only the generator may block.
 template <class S>
 concept shard_source = requires(const S& shards, std::uint64_t i) {
   { shards.size() } -> std::convertible_to<std::uint64_t>;
@@ -69,8 +70,8 @@ struct from_shards_options {
 
   // Number of open shards, 1 to 1,048,576. With 1, shards are read on the thread of the next stage.
   // With more, a coroutine on the CPU pool reads each shard ahead of its turn, by up to `buffer`
-  // items (at most 1,048,576; 0 counts as 1). The order of the items is the same, and so are the
-  // checkpoints.
+  // items (at most 1,048,576; 0 counts as 1) and two more. The order of the items is the same, and
+  // so are the checkpoints.
   unsigned concurrency = 1;
   std::size_t buffer = 16;
 
@@ -317,9 +318,13 @@ class sharded_source final : public node<T> {
 // Unlike items of a flat_map, each item has a position: its shard and its number in the shard. So a
 // run has a checkpoint also behind a window shuffle and batches.
 //
-// A resumed run skips the shards that were delivered completely, without reading them. It reads the
-// other shards from their beginning, and they must yield the same items. A shard that failed and
-// was skipped is read again; items beyond the delivered ones are delivered then.
+// An item is delivered when the next one of its shard has been read, so that the last item of a
+// shard is known.
+//
+// A resumed run skips the shards that were delivered completely, without reading them, unless they
+// have no items. It reads the other shards from their beginning, and they must yield the same
+// items. A shard that failed and was skipped is read again; items beyond the delivered ones are
+// delivered then.
 //
 // The checkpoints of all ranks can be merged (lade::merge), and any number of ranks can resume from
 // the result. All shards that are not complete are assigned again, in the same order. The new rank

@@ -48,8 +48,9 @@ std::uint64_t shards_of_run::shard_at(std::uint64_t place, std::uint64_t round) 
 }
 
 assignment shards_of_run::sharding_in(const open_context& run) const {
-  auto order = options_->shuffle ? fmt::format("shards shuffled by {}", options_->seed)
-                                 : std::string("shards in their order");
+  auto order = options_->shuffle
+                   ? fmt::format("{} shards shuffled by {}", list_->size(), options_->seed)
+                   : std::string("shards in their order");
   return {.begin = run.pass->first,
           .order = {std::move(order)},
           .identity = list_->identity(),

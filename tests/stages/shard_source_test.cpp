@@ -151,6 +151,19 @@ TEST(ShardSource, AStateOfOtherShardsIsRefused) {
                error);
 }
 
+TEST(ShardSource, AStateOfAnotherNumberOfShuffledShardsIsRefused) {
+  runtime runtime({.threads = 2});
+  auto some = four_shards().named("");
+  auto saved = [&] {
+    auto items = runtime.run(from_shards(some, {.shuffle = true}));
+    items.wait_next();
+    return items.state();
+  }();
+  auto more = numbers({{0, 1, 2}, {}, {3, 4, 5, 6, 7}, {8, 9}, {10}}).named("");
+  EXPECT_THAT([&] { collect(runtime, from_shards(more, {.shuffle = true}), {.state = saved}); },
+              ThrowsMessage<error>(HasSubstr("4 shards shuffled by 0")));
+}
+
 TEST(ShardSource, OptionsOutOfRangeAreRefused) {
   EXPECT_THAT([] { from_shards(four_shards(), {.name = "logs", .concurrency = 0}); },
               ThrowsMessage<error>(AllOf(HasSubstr("logs"), HasSubstr("concurrency"))));
