@@ -133,7 +133,7 @@ concurrent_core::task_worker::task_worker(concurrent_core& stage, const context&
 
 void concurrent_core::task_worker::take(std::size_t slot) noexcept {
   call_.item = {.slot = slot};
-  context_.claim->set_item(slot);
+  if (slot != slot_ring::none) context_.claim->set_item(slot);
 }
 
 bool concurrent_core::task_worker::must_wait() const noexcept {
@@ -193,7 +193,7 @@ concurrent_core::computing_worker::computing_worker(concurrent_core& stage,
 
 void concurrent_core::computing_worker::take(const called_item& item) noexcept {
   next_ = item;
-  context_.claim->set_item(item.slot);
+  if (has_item()) context_.claim->set_item(item.slot);
 }
 
 task<> concurrent_core::computing_worker::take_attempt() {
@@ -236,6 +236,7 @@ std::size_t concurrent_core::computing_worker::work() {
   if (!calls()) {
     auto slot = std::exchange(next_, {}).slot;
     drop(slot);
+    memory_.end_item(0);
     return finished(slot);
   }
   if (stage_.options_.items_at_a_time == 1 || next_.attempts > 0) return call_for_one();
@@ -279,6 +280,7 @@ std::size_t concurrent_core::computing_worker::call_for_one() {
   end_time(now);
   const bool is_back = end(only, 0, thrown, now);
   const auto ended = std::exchange(item, {});
+  memory_.end_item(0);  // if nothing was called
   if (is_back) {
     add_attempt(ended);
     return slot_ring::several;

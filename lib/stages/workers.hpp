@@ -77,8 +77,8 @@ class concurrent_core::task_worker final : private calling_worker {
 
   using calling_worker::begin_function;
 
-  // Awaits the next item, and passes on the one before. The slot of the item that the worker has
-  // taken last; slot_ring::none at first.
+  // next() passes on the last item and awaits the next slot, which take() records. slot(): that
+  // slot; slot_ring::none at first.
   slot_ring::filled_awaiter next() noexcept { return stage_.ring_.take_filled(slot()); }
   void take(std::size_t slot) noexcept;
   std::size_t slot() const noexcept { return call_.item.slot; }
@@ -104,9 +104,9 @@ class concurrent_core::task_worker final : private calling_worker {
 
 // The worker of a plain function: one call after another, each for one item or for several. Items
 // that have failed and may be tried again stay with the worker, which calls for them before it
-// takes others. It begins with the item whose pause ends first. It waits only for the memory of the
-// first item in the order of the input: what holds the memory may be waiting for that one to be
-// delivered.
+// takes others. It begins with the item whose pause ends first. Of these items, it waits only for
+// the memory of the first in the order of the input: the memory may be held until that item has
+// been delivered.
 class concurrent_core::computing_worker final : private calling_worker, private several_call {
  public:
   computing_worker(concurrent_core& stage, const context& execution);
@@ -119,7 +119,8 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   void take_filled(std::size_t slot) noexcept { take({.slot = slot}); }
   bool has_item() const noexcept { return next_.slot != none; }
 
-  // Whether the worker has computed long enough to yield its thread to later stages.
+  // Whether the worker has computed long enough to yield its thread to later stages. If so, starts
+  // to measure its next turn.
   bool had_its_turn() noexcept;
 
   // Whether the memory of the item must be reserved, and how much.
@@ -167,7 +168,7 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   std::vector<std::unique_ptr<numbered_call>> in_flight_;
   std::vector<called_item> attempts_;
   called_item next_;           // until it is called for
-  std::uint64_t last_ = 0;     // number of the item that was begun last, of several
+  std::uint64_t last_ = 0;     // of several: number_of() the item that was begun last
   bool takes_more_ = false;    // whether the function may have others beside the first
   clock::time_point began_{};  // the call
 };

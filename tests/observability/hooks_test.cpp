@@ -1,6 +1,7 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
@@ -310,6 +311,42 @@ class impatient : public run_hooks {
 
   bool on_entry_;
 };
+
+// Needs memory that it never takes.
+struct memory_hungry {
+  static constexpr std::size_t memory_needed(int) { return 1000; }
+  int operator()(int item) const { return item; }
+};
+
+static async_generator<int> one_and_wait(event& end) {
+  int item = 1;
+  co_yield item;
+  co_await end;
+}
+
+class refusing : public run_hooks {
+ public:
+  std::atomic<int> refused = 0;
+
+ private:
+  void enter_item(const item_call&) override {
+    ++refused;
+    throw std::runtime_error("no");
+  }
+};
+
+TEST(Hooks, ThatThrowLeaveNoMemoryReserved) {
+  runtime runtime({.threads = 2, .memory_bytes = 1000});
+  refusing hooks;
+  event end;
+  auto items = from([&end] { return one_and_wait(end); }) |
+               map(memory_hungry(), {.concurrency = 2, .on_error = on_error::skip});
+  auto run = runtime.run(items, {.hooks = &hooks});
+  wait_until([&] { return hooks.refused == 1; });
+  wait_until([&] { return runtime.memory().try_allocate(900).has_value(); });
+  end.set();
+  EXPECT_FALSE(run.wait_next());
+}
 
 static task<std::string> text_later(std::string text) { co_return text; }
 
