@@ -172,7 +172,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   std::default_sentinel_t end() const noexcept { return {}; }
 
   // Asks the run to stop and returns at once. Items that are ready can still be taken; then next()
-  // throws error(stopped). Any thread.
+  // throws error(stopped), or returns nothing if the run had ended before. Any thread.
   void stop() noexcept {
     state_->failures().stop_reporting();
     children_.stop();

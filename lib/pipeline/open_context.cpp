@@ -1,9 +1,9 @@
+#include <lade/detail/coroutines/is_stop.hpp>
 #include <lade/detail/observability/profiler.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
 
 #include <bit>
 #include <utility>
-#include <variant>
 
 #include <fmt/format.h>
 
@@ -122,9 +122,15 @@ void open_context::throw_if_stopped(std::string_view doing) const {
   if (stop.stop_requested()) throw error(errc::stopped, doing);
 }
 
+// A call that a stop has interrupted may throw any exception.
+static std::exception_ptr as_stop(std::exception_ptr thrown, const std::string& stage) {
+  if (is_stop(thrown)) return thrown;
+  return std::make_exception_ptr(error(errc::stopped, stage));
+}
+
 std::exception_ptr open_context::failure(stage_counters& counters, const failure_policy& policy,
                                          std::string item, const lineage& origin) const {
-  if (stop.stop_requested()) return std::current_exception();
+  if (stop.stop_requested()) return as_stop(std::current_exception(), counters.name());
   return run->failures().fail(counters, policy, std::move(item), origin);
 }
 

@@ -1020,4 +1020,28 @@ TEST(RunWithoutAnEpoch, EndsByWhatTheWarningThrows) {
               ThrowsMessage<std::runtime_error>(HasSubstr("without an epoch")));
 }
 
+// A call that fails while the run is stopped is no failure of the item.
+TEST(Run, ACallThatFailsAfterAStopEndsTheRunAsTheStop) {
+  for (unsigned concurrency : {1u, 2u})
+    for (auto policy : {on_error::fail, on_error::skip}) {
+      runtime runtime({.threads = 2});
+      test::gate gate;
+      auto fails_late = [&gate](int) -> int {
+        gate.pass();
+        throw std::runtime_error("late");
+      };
+      auto run = runtime.run(from(up_to(3)) |
+                             map(fails_late, {.concurrency = concurrency, .on_error = policy}));
+      gate.wait_for(1);
+      run.stop();
+      gate.open();
+      try {
+        EXPECT_FALSE(run.wait_next()) << "an item";
+        ADD_FAILURE() << "no error";
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), errc::stopped) << e.what();
+      }
+    }
+}
+
 }  // namespace lade

@@ -111,7 +111,7 @@ struct open_context {
   }
 
   // Records a failure as run_state::failures().fail does, for stages that call the user's function
-  // inline. After a stop it returns the current exception unchanged and does not count it.
+  // inline. After a stop it counts nothing and returns error(stopped).
   std::exception_ptr failure(stage_counters& counters, const failure_policy& policy,
                              std::string item, const lineage& origin) const;
 };
