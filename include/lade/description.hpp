@@ -21,9 +21,9 @@ enum class cardinality : std::uint8_t {
   custom,       // as many as a user's coroutine yields
 };
 
-// The threads on which the function of a stage computes. A stage works inline, on the thread that
-// asks for an item, if it has no function. So does a stage whose function is called when the next
-// stage asks for an item.
+// The threads on which a stage computes: those on which its function is called, or on which it
+// takes its items ahead. A stage works inline, on the thread that asks for an item, if it does
+// neither before the next stage asks.
 enum class stage_executor : std::uint8_t {
   in_place,  // inline, on the caller's thread
   cpu_pool,  // the runtime's pool

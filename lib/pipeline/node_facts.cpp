@@ -54,6 +54,7 @@ node_facts node_facts::split_of(node_ptr in, std::vector<node_ptr> paths, std::s
   auto facts = behind(std::move(in), std::move(kind), std::move(name));
   facts.role_ = role::split;
   facts.stage_.cardinality = cardinality::one;
+  facts.stage_.executor = stage_executor::cpu_pool;
   facts.stage_.size.reset();
   facts.number_ = paths.back()->facts().number() + 1;
   facts.paths_ = std::move(paths);

@@ -22,7 +22,7 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
 }
 
 node_facts prefetch_facts(node_ptr in, std::size_t count) {
-  auto facts = node_facts::behind(std::move(in), "prefetch");
+  auto facts = node_facts::behind(std::move(in), "prefetch").on(stage_executor::cpu_pool);
   if (count == automatic) return std::move(facts).with("count", "automatic");
   return std::move(facts).holding(count).with("count", count);
 }

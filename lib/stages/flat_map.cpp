@@ -32,6 +32,8 @@ node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
     facts = std::move(facts).with("concurrency", "automatic");
   else if (options.concurrency > 1)
     facts = std::move(facts).with("concurrency", options.concurrency);
+  if (wide && options.buffer != flat_map_options().buffer)
+    facts = std::move(facts).with("buffer", options.buffer);
   if (wide)
     facts = std::move(facts).on(options.pool ? stage_executor::own_pool : stage_executor::cpu_pool);
   return std::move(facts).with_flag("completion", options.order == item_order::completion);

@@ -41,6 +41,7 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
                    .yielding(cardinality::one, size)
                    .reordering("merge")
                    .with("order", orders[static_cast<std::size_t>(options.order)]);
+  if (options.order == merge_order::arrival) facts = std::move(facts).on(stage_executor::cpu_pool);
   if (options.end == merge_end::last) return facts;
   return std::move(facts).refusing_state(
       "merge ends with the first of its inputs, which depends on its turns");

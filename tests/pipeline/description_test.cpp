@@ -106,6 +106,11 @@ TEST(Description, TellsWhereAStageComputes) {
   EXPECT_EQ(executor_of(list_of(3) | map(twice)), stage_executor::cpu_pool);
   EXPECT_EQ(executor_of(list_of(3) | map(twice, {.pool = &own})), stage_executor::own_pool);
   EXPECT_EQ(executor_of(list_of(3) | map(later)), stage_executor::reactor);
+  EXPECT_EQ(executor_of(list_of(3) | prefetch(2)), stage_executor::cpu_pool);
+  EXPECT_EQ(executor_of(list_of(3) | tee(map(twice), map(twice))), stage_executor::cpu_pool);
+  const std::vector inputs{list_of(3), list_of(3)};
+  EXPECT_EQ(executor_of(merge(inputs, {.order = merge_order::arrival})), stage_executor::cpu_pool);
+  EXPECT_EQ(executor_of(merge(inputs)), stage_executor::in_place);
 }
 
 TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
