@@ -173,8 +173,9 @@ buffer allocate_now(const context& execution, std::size_t bytes);
 // whether none would, outside a run, or because the run waits for the item of the context.
 //
 // If the second of two coroutines never waits for memory, it must not wait for a first one that
-// does: what holds the memory may be waiting for the item of the second. It does the work itself.
-// Both may change at any time, so they are to be asked again. Any thread, while the context lives.
+// does: items behind the second one may hold the memory. The second one must do the work itself.
+// Both results may change at any time: call again before each wait. Any thread, while the context
+// lives.
 bool waits_for_memory(const context& execution) noexcept;
 bool never_waits_for_memory(const context& execution) noexcept;
 

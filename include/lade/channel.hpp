@@ -41,9 +41,9 @@ class channel {
       waiting->require_empty("a channel was destroyed while coroutines wait in it");
   }
 
-  // `co_await push(value)` appends a value, and suspends while the channel is full. Throws
-  // error(closed) if the channel is closed, and error(stopped) if the awaiting coroutine is asked
-  // to stop. In both cases the value is dropped.
+  // `co_await push(value)` appends a value. Suspends while the channel is full or other producers
+  // wait. Throws error(closed) if the channel is closed, and error(stopped) if the awaiting
+  // coroutine is asked to stop. In both cases the value is dropped.
   [[nodiscard]] push_awaiter push(T value) {
     static_assert(detail::safe_in_await<T>,
                   "GCC 12 destroys an aggregate built inside co_await twice: give the type a "

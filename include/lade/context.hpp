@@ -35,7 +35,7 @@ struct context {
   unsigned distance = 0;                    // stages between that stage and the end of its pipeline
   detail::run_state* run = nullptr;         // run that it works for; null: none
   std::uint64_t epoch = 0;                  // epoch of the run; 0 outside a run
-  lade::trace* trace = nullptr;             // records its system calls; null: none does
+  lade::trace* trace = nullptr;             // trace of its system calls; null: none
   const detail::path_place* place = nullptr;  // innermost path of a route or tee; null: none
 };
 

@@ -81,8 +81,8 @@ class scope {
     void operator()() const noexcept { self.stop(); }
   };
 
-  // Starts a child in a context of its own, and on its executor. The child keeps the owner of the
-  // context alive, and ends on the executor of the scope.
+  // Starts a child in the context `execution`, on the executor of that context. The child keeps the
+  // owner of the context alive, and ends on the executor of the scope.
   template <class T>
   void start_in(std::shared_ptr<const context> execution, task<T> work) {
     start_child(std::move(work), std::move(execution));
@@ -103,7 +103,7 @@ class scope {
   detail::wait_list joining_;
 };
 
-// `Held` lives as long as the child: its mark in a path of a pipeline, or a context of its own.
+// `Held`: what the child keeps, its mark in a path of a pipeline or its own context.
 template <class T, class Held>
 class scope::child : private detail::completion {
  public:

@@ -66,7 +66,7 @@ struct stage_statistics {
   std::uint64_t failed = 0;              // items that failed because the function threw
   std::uint64_t skipped = 0;             // of `failed`: items dropped by the policy
   std::uint64_t substituted = 0;         // of `failed`: items replaced by the policy
-  std::uint64_t retried = 0;             // further calls for an item after a failed one
+  std::uint64_t retried = 0;             // further calls that were planned after a failed one
   std::uint64_t repeated = 0;            // of `out`: items repeated for missing ones
   std::uint64_t bytes = 0;               // of `out`: bytes read, or bytes of pixels and elements
   std::chrono::nanoseconds busy{};       // time in the function, calls in flight included
@@ -213,7 +213,7 @@ class call_time {
    public:
     explicit caller(call_time& time) noexcept;
 
-    // For a caller between two calls: the time that `other` has measured remains in the sum.
+    // `other` must be between two calls. The time that it has measured remains in the sum.
     caller(caller&& other) noexcept : caller(other.time_) {}
     caller& operator=(caller&&) = delete;
     ~caller();

@@ -61,7 +61,7 @@ using lade::this_context_reference;
 //
 // `execution` must outlive the await; name it, since GCC 12 destroys a context that is a
 // temporary of an awaiting expression twice. The awaiter resumes on its own executor. The task is
-// started on the awaiting thread: it begins with continue_on to begin on another executor.
+// started on the awaiting thread. To run on another executor, it must first await continue_on.
 //
 // Throws error(invalid_argument) for a task that was started or moved from.
 template <class T>

@@ -1,5 +1,5 @@
-// For awaitables of modules in which coroutines wait for each other, such as permits of a kind that
-// lade::semaphore does not have.
+// wait_list, waiter: for modules that write awaitables in which coroutines wait for each other,
+// such as a custom semaphore.
 
 #pragma once
 
@@ -44,19 +44,19 @@ namespace lade {
 //
 // A waiter parks (`park`), unless its function returns true under the mutex: then the coroutine
 // does not suspend. The function may be called twice, with the mutex released in between; what its
-// first call has changed must hold for the second. Whoever changes the state takes waiters out and
-// hands them what they wait for, all under the mutex (`settle_first`, `settle_all`), and resumes
-// them after it has released the mutex (`waiter::resume`, `wait_list::resume_all`). So a resumed
-// waiter has what it waited for: it never looks again, and a permit is neither lost nor given
-// twice.
+// first call has changed must hold for the second.
+//
+// The coroutine that changes the state takes waiters out of the list under the mutex
+// (`settle_first`, `settle_all`), and stores in each the value that it waits for. It resumes them
+// after it has released the mutex (`resume` of a waiter, `resume_all` of a list). So a resumed
+// waiter does not check the state again, and no permit is lost or assigned twice.
 //
 // - Stop: a parked waiter whose coroutine is asked to stop leaves the list and resumes; `finish`,
 //   which await_resume calls first, then throws error(stopped, doing). A settled waiter is no
 //   longer stopped. `park_unstoppable` is for waits that a stop must not end.
 // - Thread: any. Each coroutine resumes on its executor; without one, inside the call of resume().
-// - Lifetime: the awaitable outlives its waiters. `require_empty` in its destructor ends the
-// process
-//   if it does not.
+// - Lifetime: the awaitable must outlive its waiters. If a waiter is left, `require_empty` in the
+//   destructor of the awaitable ends the process.
 using detail::wait_list;
 using detail::waiter;
 

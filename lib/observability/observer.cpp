@@ -82,7 +82,7 @@ void run_watch::name_blocking(const activity::step& step) {
   auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(step.lasted).count();
   tell(
       fmt::format("lade: stage {} has blocked a reactor for {} ms, {}. Nothing is read meanwhile. "
-                  "What blocks or computes belongs into a function that returns no task.\n",
+                  "Move work that blocks or computes to a function that does not return a task.\n",
                   stage, milliseconds, step.doing));
 }
 

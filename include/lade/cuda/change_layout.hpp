@@ -19,7 +19,7 @@ struct device_images {
   element_type type = element_type::u8;  // u8, f16, bf16 or f32
   pixel_layout layout = pixel_layout::hwc;
 
-  // Known facts of the memory. Work that would exceed it, or is on another GPU, is refused.
+  // Optional limits: work that exceeds `bytes`, or is on another GPU than `gpu`, is refused.
   std::int64_t bytes = -1;  // size; -1: unknown
   int gpu = -1;             // index of its device; -1: unknown
 };
@@ -28,7 +28,7 @@ struct device_images {
 // device. The tensor must outlive their use. Throws error(invalid_argument) for any other tensor.
 device_images device_images_in(const tensor& images, pixel_layout layout);
 
-// Each at least 1. Their product may exceed 2^31.
+// The sizes of images. Each must be at least 1. Their product may exceed 2^31.
 struct image_extents {
   std::int64_t images = 1;
   std::int64_t height = 0;

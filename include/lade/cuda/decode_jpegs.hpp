@@ -38,11 +38,11 @@ struct decode_jpegs_statistics {
 //
 // A batch has one tensor, "data", with the size and type of `to`, whose `data`, `images` and `gpu`
 // are not used. Labels become a tensor if a sample has one. Keys and fields stay in host memory.
-// The batch is complete when the stage delivers it. Its memory returns to its resource after the
-// work of the streams of wait_on().
+// The batch is complete when the stage delivers it. Its memory returns to its resource when all
+// streams passed to wait_on() have finished their queued work.
 //
-// By default, two batches are in flight. If the map sets more than jpeg_decoder_options::batches,
-// the excess waits.
+// By default, two batches are in flight. If map_options::concurrency exceeds
+// jpeg_decoder_options::batches, further batches wait.
 //
 // A sample that cannot be decoded fails its batch, with an error that names the sample, or is
 // skipped:

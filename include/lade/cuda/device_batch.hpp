@@ -40,8 +40,8 @@ struct placements {
 
 }  // namespace detail
 
-// A sample_batch on a GPU. Its tensors may still be being written when a program receives the
-// batch. wait_on() orders the work that reads them after the writes.
+// A sample_batch on a GPU. When a program receives the batch, the GPU may still be writing its
+// tensors. wait_on() orders the work that reads them after the writes.
 //
 //   for (auto& batch : runtime.run(batches)) {
 //     batch.wait_on(trainer);                  // orders the stream; this thread does not wait

@@ -23,9 +23,10 @@ struct event_options {
 // A point in a stream. The GPU passes it when all work before it has finished. Copies refer to the
 // same event. An event that was never recorded counts as passed.
 //
-// Awaiting an event blocks and spins no thread. The driver calls back on a side stream, and the
-// coroutine resumes on the threads of its runtime. After a failure of the device, the driver calls
-// no callbacks. So while anything is awaited, a timer also queries the events every 10 to 100 ms.
+// Awaiting an event neither blocks a thread nor spins. The driver calls back on a side stream, and
+// the coroutine resumes on the threads of its runtime. After a failure of the device, the driver
+// calls no callbacks. So while anything is awaited, a timer also queries the events every 10 to 100
+// ms.
 //
 // Thread: any, concurrently.
 //
@@ -37,7 +38,8 @@ class event {
   // Throws error.
   explicit event(device on, const event_options& options = {});
 
-  // Moves the event to the end of the work that is queued on the stream `behind` now. Throws error.
+  // Moves the event to the end of the work that is queued on `behind` at the time of the call.
+  // Throws error.
   void record(const stream& behind) const;
 
   // Whether the event has been passed. Throws error if the device has failed.

@@ -51,20 +51,21 @@ struct disk_cache_options {
 //
 // Processes. All processes of a machine, such as the ranks of a training, may use the directory
 // concurrently, with the same max_bytes. One of them fetches a block; the others wait for it. If
-// the fetch hangs, they wait for a minute at most, in the same process for 20 s, and then fetch it
-// themselves. A process may be killed at any time: the directory stays consistent.
+// the fetch hangs, a reader of the same process waits for 20 s, and one of another process for 60
+// s. It then fetches the block itself. A process may be killed at any time: the directory stays
+// consistent.
 //
-// Integrity. A block has the store's entity tag and checksums (CRC-32C). Its content is verified at
-// the first read by each process other than its writer, its header at each read of the whole block.
-// A damaged block is removed and fetched again. All blocks of an object belong to one entity: if
+// Integrity. A block has the store's entity tag and checksums (CRC-32C). Its header is verified
+// at each read of the whole block, its content once in each process except its writer. A damaged
+// block is removed and fetched again. All blocks of an object belong to one entity: if
 // the object changes while it is cached in part, reads throw error(changed) naming it, and the next
 // read starts over.
 //
 // Capacity. Within an epoch (run_options::epoch) nothing is evicted: blocks beyond the capacity are
 // read from the store. When a run of a later epoch starts, blocks that the last epoch did not use
-// are evicted. The least recently used blocks are evicted first, until the refused blocks would
-// fit. Programs without epochs call begin_epoch(). The first process that opens the directory also
-// evicts blocks that were not used in the last two epochs.
+// are evicted. The least recently used blocks are evicted first, until the blocks that were
+// refused in the last epoch would fit. Programs without epochs call begin_epoch(). The first
+// process that opens the directory also evicts blocks that were not used in the last two epochs.
 //
 // Failures. If the disk is full or not writable, objects are read from the store; stats() and
 // failure() report it, and writes resume some seconds later. If the path of a block is not a

@@ -46,8 +46,8 @@ class range_allocator {
   struct range {
     std::size_t bytes;
     std::byte* region;
-    by_size::node_type entry =
-        {};  // while used: its node for free_, so that freeing allocates nothing
+    // While the range is used: its node for free_, so that freeing allocates nothing.
+    by_size::node_type entry = {};
 
     bool is_free() const noexcept { return entry.empty(); }
   };

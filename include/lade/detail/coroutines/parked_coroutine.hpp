@@ -10,9 +10,10 @@
 
 namespace lade::detail {
 
-// The base of awaiters whose coroutine is resumed by another party: by whoever hands over what the
-// coroutine waits for (waiter), by a reactor (reactor_await), or by the last of several children
-// (latch). Lives in the frame of the coroutine, and is gone when the coroutine has resumed.
+// The base of awaiters whose coroutine is resumed by another party: by the coroutine that provides
+// the value (waiter), by a reactor (reactor_await), by the last of several children (latch), or by
+// a task in another context (with_context). Lives in the frame of the coroutine, and is gone when
+// the coroutine has resumed.
 //
 // - note() comes first, in await_suspend. Then exactly one call resumes the coroutine, from any
 //   thread.

@@ -55,16 +55,18 @@ class wait_list {
   listed_waiter* last_ = nullptr;
 };
 
-// A coroutine in a wait_list; the base of awaiters whose wait a stop does not end. Whoever wakes a
-// waiter hands it what it waits for, so that a woken waiter never has to look again.
+// A coroutine in a wait_list; the base of awaiters whose wait a stop does not end. The party that
+// wakes a waiter first stores in it the value that it waits for. So a resumed waiter does not check
+// again.
 class listed_waiter : private parked_coroutine {
  public:
-  // Resumes a settled waiter, which is gone when this returns: by a post, so that it may end the
-  // coroutine that wakes it. Without a home it runs inside of this call.
+  // Resumes a settled waiter, which is gone when this returns. Posts to its executor, so that the
+  // resumed coroutine may destroy the one that calls this. Without an executor it resumes inside
+  // the call.
   void resume() { post(false); }
 
-  // The same. On a reactor's thread the wake-up waits for the end of the turn, so that the resumed
-  // coroutine finds everything that has completed in the turn.
+  // The same, but on a reactor's thread the coroutine resumes at the end of the turn, so that it
+  // finds everything that has completed in the turn.
   void resume_later() { post(true); }
 
   // The same, but on a thread of its executor the coroutine runs inside of this call.
@@ -137,7 +139,7 @@ class waiter : public listed_waiter {
  protected:
   // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
   // to wait for, or a stop was requested. Returns whether it parked. `settled` may be called twice,
-  // with the mutex released in between: what the first call has done, the second must keep.
+  // with the mutex released in between: the second call must accept the effects of the first.
   template <class Promise, class Settled>
   bool park(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
             Settled settled) {
@@ -147,14 +149,14 @@ class waiter : public listed_waiter {
       progress_ = progress::stopped;
       return false;
     }
-    {  // most waits end at once: only one that does not pays for being told of a stop
+    {  // most waits end at once: only one that does not registers for a stop
       std::lock_guard lock(guard);
       if (settled()) return false;
     }
     return watch_and_wait(guard, list, settled);
   }
 
-  // The same for a waiter that has just looked: `settled` is asked once.
+  // The same for a waiter that has just checked: `settled` is called once.
   template <class Promise, class Settled>
   bool park_after_look(std::coroutine_handle<Promise> coroutine, mutex& guard, wait_list& list,
                        Settled settled) {

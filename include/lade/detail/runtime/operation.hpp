@@ -1,4 +1,4 @@
-// Awaiting the reactor: one system call, or a point in time.
+// Awaiters that a reactor completes: of a system call, or of a point in time.
 
 #pragma once
 
@@ -11,13 +11,14 @@
 
 namespace lade::detail {
 
-// What awaits the reactor, from any executor: begins there, resumes its coroutine at home, and
-// ends early when the coroutine is asked to stop. Lives in the coroutine's frame.
+// The base of awaiters that a reactor completes. The work begins on the reactor's thread. The
+// coroutine resumes on its executor, which may be another. If the coroutine is asked to stop, the
+// work is ended early. Lives in the frame of the coroutine.
 class reactor_await : private parked_coroutine {
  public:
   bool await_ready() const noexcept { return false; }
 
-  // Throws error(no_runtime) when the coroutine belongs to no runtime.
+  // Throws error(no_runtime) if the coroutine does not belong to a runtime.
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> coroutine) {
     return suspend(coroutine, base_of(coroutine));
@@ -28,16 +29,16 @@ class reactor_await : private parked_coroutine {
   explicit reactor_await(reactor* where) noexcept : reactor_(where) {}  // null: any of the runtime
   ~reactor_await() = default;
 
-  // On the reactor's thread: starts the work, after which `complete` is called once; and makes
-  // that happen soon.
+  // On the reactor's thread. begin() starts the work, at the end of which the derived class calls
+  // complete() once. end_early() makes it end soon.
   virtual void begin() noexcept = 0;
   virtual void end_early() noexcept = 0;
 
-  // On the reactor's thread: the work is done. `after` tells the watchdog what it was.
+  // On the reactor's thread: the work has ended. `after`: its name, for the watchdog.
   void complete(const char* after) noexcept;
 
-  // Whether the coroutine was asked to stop: before the work was begun, so that it never was; or
-  // at any time.
+  // stopped(): whether a stop came before begin(), which then was not called. ended_early():
+  // whether a stop came at any time.
   bool stopped() const noexcept { return stopped_; }
   bool ended_early() const noexcept { return ended_early_; }
 
@@ -63,13 +64,12 @@ class reactor_await : private parked_coroutine {
   bool ended_early_ = false;
 };
 
-// `co_await operation({...})` makes the system call and gives its result (>= 0, or -errno); it
-// gives -ECANCELED when the coroutine is asked to stop, and starts anew after a signal (-EINTR).
-// The buffer and the path that it names are the caller's, and the kernel's until the await
-// returns.
+// `co_await operation({...})` makes the system call and returns its result (>= 0, or -errno). If
+// the coroutine is asked to stop, it returns -ECANCELED. It repeats the call after a signal
+// (-EINTR). The kernel uses the buffer and the path until the await returns.
 //
-// (Awaiters of the reactor cannot be copied, and GCC 12 copies what is awaited directly. Hence
-// what is awaited is a description, which makes its awaiter in place.)
+// Awaiters of the reactor cannot be copied, and GCC 12 copies an awaiter that is named in a
+// co_await expression. So the awaited object is a description, which makes its awaiter in place.
 class operation {
  public:
   class awaiter;
@@ -98,7 +98,8 @@ class operation::awaiter final : public reactor_await, private io_operation {
 
 inline operation::awaiter operation::operator co_await() const noexcept { return awaiter(call_); }
 
-// `co_await sleep_until(time)` gives whether the time has come; false when asked to stop.
+// `co_await sleep_until(time)` suspends until the time. Returns false if the coroutine is asked to
+// stop before.
 class sleep_until {
  public:
   class awaiter;

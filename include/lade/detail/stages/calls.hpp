@@ -1,5 +1,5 @@
-// The functions of stages, as the stages call them: whatever the function, the stage is compiled
-// once for its items.
+// The calls of a stage's function, behind interfaces that depend on the types of the items alone.
+// So a stage is compiled once for its items, and not for every function.
 
 #pragma once
 
@@ -28,15 +28,15 @@
 
 namespace lade::detail {
 
-// What tells the items of one stage apart, whatever the threads do: the source position that an
-// item came from, the latest if there are several, and the number of the part (lineage::part).
+// Identifies an item of a stage, independent of the threads: the source position of the item, the
+// latest if it has several, and the number of the part (lineage::part).
 struct item_identity {
   std::uint64_t position = 0;
   std::uint64_t part = 0;
 };
 
-// Identifies the items of a stage, one after the other. Those that come from no position are
-// numbered in their order.
+// Returns the identity of each item of a stage, called once for each in their order. Items without
+// a position are numbered.
 class identify {
  public:
   item_identity operator()(const lineage& origin) noexcept {
@@ -50,7 +50,7 @@ class identify {
   std::uint64_t number_ = 0;
 };
 
-// The random numbers of the items of one stage, the last of so many.
+// The random numbers of the items of one stage. `stage`: the number of the stage in its pipeline.
 class stage_random {
  public:
   stage_random(const open_context& run, std::uint64_t stage) noexcept
@@ -65,7 +65,7 @@ class stage_random {
   std::uint64_t stage_;
 };
 
-// The same of one item, for a function that asks for them.
+// The random numbers of one item, computed only if the function takes them.
 class item_random {
  public:
   item_random(const stage_random& draws, const item_identity& item) noexcept
@@ -77,14 +77,14 @@ class item_random {
   item_identity item_;
 };
 
-// Whether apply_to can do something with an item.
+// Whether apply_to accepts an item.
 template <class F, class In>
 concept applicable = std::is_invocable_v<F&, In, random> || std::is_invocable_v<F&, In> ||
                      requires(F& function, In item) { function.at(item); } ||
                      requires(F& function, In item) { function[item]; };
 
-// Calls function(item), or function(item, random) if it takes a random; looks the item up in what
-// is no function but has items of its own.
+// Returns function(item, random) if the function takes random numbers, else function(item). If F is
+// a container, looks the item up in it.
 template <class F, class In>
 decltype(auto) apply_to(F& function, In&& item, const item_random& draw) {
   if constexpr (std::is_invocable_v<F&, In, random>)
@@ -97,7 +97,7 @@ decltype(auto) apply_to(F& function, In&& item, const item_random& draw) {
     return function[item];
 }
 
-// What one worker of a stage calls: the function that all share, or an instance of its own.
+// The function of one worker: shared by all workers, or, with per_worker, an instance of its own.
 template <class F>
 class worker_function {
  public:
@@ -114,7 +114,7 @@ class worker_function<per_worker<Make>> : public per_worker<Make>::lease {
       : per_worker<Make>::lease(functions.borrow()) {}
 };
 
-// What a run calls of a stage's function: the function itself, or what is made for the run.
+// The type of the function that a run calls: F, or, with per_run, the function made for the run.
 template <class F>
 struct run_function {
   using type = F;
@@ -130,7 +130,7 @@ template <class F>
 using called =
     std::remove_reference_t<decltype(*std::declval<worker_function<function_of_run<F>>&>())>;
 
-// What a function that returns T, or a task of it, gives in the end.
+// The result type of a function that returns T or task<T>.
 template <class T>
 struct outcome_of {
   using type = T;
@@ -142,7 +142,7 @@ struct outcome_of<task<T>> {
   static constexpr bool is_task = true;
 };
 
-// The item in that: none, if it is an empty optional.
+// The item type of a result: T for T and std::optional<T>.
 template <class T>
 struct item_of {
   using type = T;
@@ -152,7 +152,7 @@ struct item_of<std::optional<T>> {
   using type = T;
 };
 
-// Puts what a function has given into a slot; an empty optional leaves it empty.
+// Stores the result of a function in a slot. An empty optional leaves the slot empty.
 template <class T, class Result>
 void assign(std::optional<T>& slot, Result&& result) {
   if constexpr (std::same_as<std::remove_cvref_t<Result>, std::optional<T>>)
@@ -161,14 +161,14 @@ void assign(std::optional<T>& slot, Result&& result) {
     slot.emplace(std::forward<Result>(result));
 }
 
-// Puts the item that stands in for a failed one into a slot, if there is one.
+// Stores the substitute of a failed item in a slot, if there is one.
 template <class T>
 void substitute(std::optional<T>& slot, const std::any& item) {
   if constexpr (std::copy_constructible<T>)
     if (auto* given = std::any_cast<T>(&item)) slot.emplace(*given);
 }
 
-// The calls of one worker: of a function that gives an item, or nothing.
+// The calls of one worker, for a function that returns an item or an optional of it.
 template <class In, class Out>
 class plain_calls {
  public:
@@ -182,7 +182,7 @@ class plain_calls {
   const unsigned items_at_a_time;
 };
 
-// Of one that gives a task.
+// The calls of one worker, for a function that returns a task.
 template <class In, class Result>
 class task_calls {
  public:
@@ -190,7 +190,7 @@ class task_calls {
   virtual task<Result> call(In&& item, const item_random& draw) = 0;
 };
 
-// What the calls of F for an In are.
+// The types of the calls of F for items of type In.
 template <class F, class In>
 struct call_types {
   using outcome = outcome_of<std::remove_cvref_t<decltype(apply_to(
@@ -244,13 +244,13 @@ class calls_of<F, In, task_calls<In, Result>> final : public task_calls<In, Resu
   worker_function<F> function_;
 };
 
-// The memory that a function copies from fastest, if it says so.
+// Whether a function has host_memory(): the memory from which it copies fastest.
 template <class F>
 concept says_host_memory = requires(const F& function) {
   { function.host_memory() } -> std::convertible_to<memory_resource&>;
 };
 
-// A stage's function in one run: makes what each worker calls.
+// The function of a stage in one run. Makes the calls of each worker.
 template <class Calls>
 class stage_function : public counted {
  public:
@@ -277,7 +277,7 @@ class stage_function_of final : public stage_function<Calls> {
   }
 
  private:
-  // Of functions that take random numbers, one that draws none may say so by is_random().
+  // A function that takes random numbers may report by is_random() that it draws none.
   static bool draws([[maybe_unused]] const F& function) {
     if constexpr (!std::is_invocable_v<called<F>&, In, random>)
       return false;
@@ -297,7 +297,8 @@ auto function_for(const shared_const<F>& function) {
   return counted_ptr<const stage_function<calls>>(new stage_function_of<F, In, calls>(function));
 }
 
-// A stage's function, from which each run has one: the same, or one that is made for it.
+// The function of a stage, for all runs. Each run gets the same function, or, with per_run, its
+// own.
 template <class Calls>
 class stage_functions : public counted {
  public:

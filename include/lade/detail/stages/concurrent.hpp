@@ -1,4 +1,4 @@
-// The concurrent stage: a feeder, workers and a ring of slots between two generators.
+// The concurrent stage: a drain, workers and a ring of slots between two generators.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace lade::detail {
 
-// What the calls of all functions have in common.
+// The base of slot_calls_of: the names and copies of the items in a call.
 template <class In, class Out>
 class named_calls : public slot_calls {
  public:
@@ -157,7 +157,7 @@ class concurrent_stage final : public concurrent_core {
   counted_ptr<const stage_function<Calls>> function_;
 };
 
-// Opens the upstream, starts a stage behind it, and gives the stage's generator.
+// Opens the upstream, starts a stage behind it, and returns the generator of the stage.
 template <class Out, class In, class Calls>
 async_generator<Out> open_concurrent(const pipeline<In>& in, const open_context& run,
                                      const std::string& name, const concurrent_options& options,

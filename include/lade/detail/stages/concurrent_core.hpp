@@ -105,8 +105,8 @@ class slot_calls {
   virtual void put_copy_back(std::size_t number, std::size_t slot) noexcept = 0;
   virtual void drop_copy(std::size_t number) noexcept = 0;
 
-  // Whether a worker waits for memory before a call. The memory need of a call in bytes; 0 if the
-  // function does not report it.
+  // tells_memory(): whether a worker waits for memory before a call. memory_needed(): the need of a
+  // call in bytes; 0 if the function does not report it.
   virtual bool tells_memory() const noexcept { return false; }
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
 
@@ -124,13 +124,13 @@ class slot_calls {
 // The operation in the errors of exceeded time limits.
 inline constexpr auto call_of_function = "wait for the stage's function";
 
-// A link with workers: all of a concurrent stage but the items, which a derived class holds.
+// A link with workers: a concurrent stage without its items, which a derived class holds.
 //
 //   upstream ─ drain ─> [ filled ─ workers ─> done ] ─ deliver() ─> next stage
 //
 // - Threads: drain and consumer run on the runtime's pool; workers on the pool of the options, on
 //   the share for automatic stages, or on reactors.
-// - Lock: none here. The coroutine that owns a slot accesses its identity, as its slot_record.
+// - Lock: none here. The coroutine that owns a slot accesses its identity and its slot_record.
 // - End: close() stops the upstream and ends all waits in the ring. Calls in progress run to their
 //   end.
 class concurrent_core : public link_base {
@@ -178,8 +178,9 @@ class concurrent_core : public link_base {
   static task<> compute(concurrent_core& self, const context& execution);
   static task<> await_tasks(task_worker worker);
 
-  // Whether the number of reactors has grown, so that a worker belongs to another one; the change
-  // of its context, for the worker between two items.
+  // For a worker itself, between two items. has_moved(): whether the number of reactors has grown,
+  // so that the worker belongs to another one. move_home(): sets that reactor in the context of the
+  // worker and returns it.
   bool has_moved(const context& worker) const noexcept;
   executor& move_home(const context& worker) noexcept;
   std::size_t number_of(const context& worker) const noexcept {

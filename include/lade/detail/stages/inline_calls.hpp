@@ -40,7 +40,8 @@ class watched_call final : private overviewed {
 
 // Measures the durations of calls, one call at a time. Measures every call if calls are rare or the
 // run has a trace, to which it adds a span for each. Otherwise it measures one call in about 64, at
-// random. It assumes the same duration for the skipped calls, within the time that has passed.
+// random. It counts each skipped call with the measured duration; the sum is at most the elapsed
+// time.
 class inline_calls {
  public:
   inline_calls(const open_context& run, stage_counters& stage);

@@ -112,7 +112,8 @@ class slot_ring {
   std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
 
-  // For a worker that owns the slot: its number in the order in which slots were filled.
+  // For a worker that owns the slot: its number in the order in which slots were filled. This,
+  // take_more() and put_back() require numbers_slots.
   std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
 
   // For a worker that cannot work on a slot of take_more() now. Returns the slot to the filled

@@ -48,7 +48,7 @@ namespace lade::detail {
 // paths.
 class split_base : public std::enable_shared_from_this<split_base> {
  public:
-  // For room(), instead of a path: all paths; one more batch.
+  // Arguments of room() instead of a path: capacity before all paths; capacity for one more batch.
   static constexpr std::size_t all_paths = ~std::size_t{0};
   static constexpr std::size_t batches = all_paths - 1;
 

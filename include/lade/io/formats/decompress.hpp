@@ -25,7 +25,7 @@ struct decompress_options {
   std::size_t chunk_bytes = std::size_t{1} << 20;  // size of each buffer, at least 1
 };
 
-// Yields the decompressed bytes of a stream, in buffers of the caller's pool that are never empty.
+// Yields the decompressed bytes of a stream, in non-empty buffers of the caller's pool.
 // The format is recognized by the first bytes. A stream that is neither gzip nor Zstandard is
 // returned unchanged. Only one layer is removed: compressed content is not decompressed again.
 //

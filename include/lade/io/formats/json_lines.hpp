@@ -69,10 +69,15 @@ namespace io {
 //
 //   lade::from(lade::io::files("train", "*.jsonl")) | lade::flat_map(lade::io::read_json_line)
 //
-// Members become fields: strings become text; numbers without fraction and exponent become
-// integers, and other numbers doubles; true and false become the integers 1 and 0; objects and
-// arrays become text, their JSON. A null becomes no field. Empty lines are skipped. Files
-// compressed with gzip or Zstandard are recognized by their first bytes and decompressed.
+// Members become fields:
+// - string: text
+// - number without fraction and exponent: integer; other number: double
+// - true and false: the integers 1 and 0
+// - object and array: their JSON, as text
+// - null: no field
+//
+// Empty lines are skipped. Files compressed with gzip or Zstandard are recognized by their first
+// bytes and decompressed.
 //
 // Throws error(invalid_data) naming the file, the line and the byte in the line for
 //
