@@ -170,9 +170,9 @@ TEST(Description, IsAGraph) {
       list_of(9) | tee(chain(prefetch(2), inner, map(twice, {.name = "c"})), chain()) | batch(2);
   EXPECT_EQ(to_string(items.describe()),
             "1 source: from, 9 items\n"
-            "2 tee of 1, buffer 16\n"
-            "3 prefetch of 2, count 2, 9 items\n"
-            "4 route of 3, reordered\n"
+            "2 tee of 1, on the CPU pool, buffer 16\n"
+            "3 prefetch of 2, on the CPU pool, count 2, 9 items\n"
+            "4 route of 3, on the CPU pool, reordered\n"
             "5 a: map of 4, on the CPU pool, 9 items\n"
             "6 b: map of 4, on the CPU pool, 9 items\n"
             "7 c: map of 5 and 6, on the CPU pool\n"
