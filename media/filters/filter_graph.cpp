@@ -57,12 +57,17 @@ static std::vector<graph_end> ends_of(const AVFilterInOut* first, bool outputs) 
   return ends;
 }
 
+static bool same_colours(const AVFrame& x, const AVFrame& y) noexcept {
+  return x.colorspace == y.colorspace && x.color_range == y.color_range && same_alpha_mode(x, y);
+}
+
 static bool same_format(const frame& a, const frame& b) {
   const auto& x = a.get();
   const auto& y = b.get();
+  const bool is_video = a.kind() == stream_kind::video;
   return x.format == y.format && x.width == y.width && x.height == y.height &&
-         x.colorspace == y.colorspace && x.color_range == y.color_range && same_alpha_mode(x, y) &&
-         x.sample_rate == y.sample_rate && a.time_base() == b.time_base() &&
+         (!is_video || same_colours(x, y)) && x.sample_rate == y.sample_rate &&
+         a.time_base() == b.time_base() &&
          av_channel_layout_compare(&x.ch_layout, &y.ch_layout) == 0;
 }
 
