@@ -66,7 +66,7 @@ def name_of(path):
     if path.endswith(".md"):
         parts = (*parts[:-1], parts[-1].removesuffix(".md").lower())
     parts = parts[parts[0] == "docs" and len(parts) > 1:]
-    return re.sub(r"\W", "-", "-".join(parts).removesuffix("-index"))
+    return re.sub(r"\W", "-", "-".join(parts).removesuffix("-index")).lstrip("-")
 
 
 # (text, is code) for each line of a page.

@@ -76,6 +76,10 @@ class Pages(Tree):
         self.assertEqual(self.page("[text](../../examples/a.cpp)"), "[text](examples-a-cpp.html)")
         self.assertIn("{.cpp}\nint x;\n", self.made("pages/examples/a.cpp.md"))
 
+    def test_the_page_of_a_hidden_file_has_a_name_for_doxygen(self):
+        self.write(".hidden", "x\n")
+        self.assertEqual(self.page("[text](../../.hidden)"), "[text](hidden.html)")
+
     def test_an_image_is_copied(self):
         self.write("docs/guides/plots/a.png", "pixels")
         self.assertEqual(self.page("![text](plots/a.png)"), "![text](guides-plots-a.png)")
