@@ -46,8 +46,9 @@ class scope {
   explicit scope(const context& execution);
   ~scope();
 
-  // Starts a child and drops its result. Any thread, but not after join() was awaited or the scope
-  // was destroyed. If it throws std::bad_alloc, the task is destroyed and is no child.
+  // Starts a child and drops its result. Any thread, but only until join() is awaited; until it
+  // returns, a child that has not ended may still start others. If it throws std::bad_alloc, the
+  // task is destroyed and is no child.
   template <class T>
   void start(task<T> work) {
     using mark = detail::in_flight_mark;
@@ -111,9 +112,10 @@ class scope::child : private detail::completion {
       : completion{finished}, parent_(parent), held_(std::move(held)), work_(std::move(work)) {}
 
   void start() {
-    if (auto* home = execution(held_).home)
-      home->post({[](void* self) noexcept { static_cast<child*>(self)->run(); }, this,
-                  parent_.context_.distance});
+    auto& where = execution(held_);
+    if (where.home)
+      where.home->post(
+          {[](void* self) noexcept { static_cast<child*>(self)->run(); }, this, where.distance});
     else
       run();
   }

@@ -125,8 +125,8 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
   }
 }
 
-// Thousands of these may wait at once, and GCC 12 gives each await a place of its own in the frame:
-// so the waits that are rare are in a coroutine of their own.
+// Thousands of these may wait at once, and GCC 12 stores each awaiter separately in the frame. So
+// rare waits are in a child coroutine.
 task<> concurrent_core::await_tasks(task_worker worker) {
   worker.begin_function();
   while (true) {

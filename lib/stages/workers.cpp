@@ -148,7 +148,7 @@ task<> concurrent_core::task_worker::wait() {
 }
 
 bool concurrent_core::task_worker::begin() {
-  if (!calls()) {
+  if (!may_call()) {
     drop(slot());
     return false;
   }
@@ -207,8 +207,6 @@ task<> concurrent_core::computing_worker::take_attempt() {
   attempts_.erase(next);
 }
 
-// Whether a call may be made with memory that is free, which has been reserved then. If not, the
-// worker waits for the first item.
 bool concurrent_core::computing_worker::may_try(const called_item& item) noexcept {
   if (item.slot == attempts_.front().slot || !calls_->tells_memory()) return true;
   return memory_.try_reserve(needed_for(*calls_, item.slot));
@@ -219,7 +217,7 @@ void concurrent_core::computing_worker::add_attempt(const called_item& item) {
   auto behind = std::ranges::find_if(attempts_, [&](const called_item& each) {
     return ring.number_of(each.slot) > ring.number_of(item.slot);
   });
-  attempts_.insert(behind, item);  // has room for all
+  attempts_.insert(behind, item);
 }
 
 bool concurrent_core::computing_worker::had_its_turn() noexcept {
@@ -233,7 +231,7 @@ bool concurrent_core::computing_worker::must_reserve() const noexcept {
 }
 
 std::size_t concurrent_core::computing_worker::work() {
-  if (!calls()) {
+  if (!may_call()) {
     auto slot = std::exchange(next_, {}).slot;
     drop(slot);
     memory_.end_item(0);
@@ -355,13 +353,12 @@ std::size_t concurrent_core::computing_worker::take_waiting() {
   auto slot = stage_.ring_.take_more(last_);
   if (slot == none) return none;
   if (!calls_->tells_memory() || memory_.try_reserve(needed_for(*calls_, slot))) return slot;
-  takes_more_ = false;  // that one is next, for whoever can wait for its memory
+  takes_more_ = false;  // that item is next, for a worker that can wait for its memory
   stage_.ring_.put_back(slot);
   return none;
 }
 
-// A call may go on for a while, so that the function has a second item while there is one. Then it
-// ends where nearer work waits for the thread.
+// A call may take further items for 5 ms. Then it ends if later stages wait for the thread.
 bool concurrent_core::computing_worker::may_take_more() const {
   constexpr std::chrono::milliseconds turn{5};
   if (!takes_more_ || context_.stop.stop_requested()) return false;
@@ -387,8 +384,7 @@ void concurrent_core::computing_worker::fail(std::size_t slot,
   end_early(slot, why ? why : no_reason());
 }
 
-// What cannot be recorded for want of memory ends the run: the function has nothing to do with
-// that.
+// The function must not see exceptions of the records, such as std::bad_alloc: they end the run.
 void concurrent_core::computing_worker::end_early(std::size_t slot,
                                                   const std::exception_ptr& thrown) noexcept {
   const auto number = number_of(slot);
@@ -409,7 +405,7 @@ void concurrent_core::computing_worker::end_early(std::size_t slot,
   stage_.ring_.finish_early(slot);
 }
 
-// Of an item that has just been ended.
+// After the end of an item: releases the memory that the remaining items do not need.
 void concurrent_core::computing_worker::end_memory() noexcept {
   std::size_t others_need = 0;
   for (const auto& each : in_flight_)

@@ -1,4 +1,5 @@
-// The workers of a concurrent stage, and the items that they have taken.
+// The workers of a concurrent stage. A worker takes items from the ring, calls the function for
+// them, and passes them on.
 
 #pragma once
 
@@ -16,17 +17,19 @@
 
 namespace lade::detail {
 
-// Makes the calls of the function and records them. If the function cannot be begun, all items of
-// the worker fail.
+// The base of both workers: makes one call after the other, with its hooks, records and retries. If
+// begin_function() fails, all items of the worker fail.
+//
+// Lives in the coroutine of the worker, which alone accesses it. The stage must outlive it.
 class concurrent_core::calling_worker {
  public:
   calling_worker(concurrent_core& stage, const context& execution);
 
-  // On the executor of the worker, before everything else.
+  // Makes the calls of this worker. Must be called first, on the executor of the worker.
   void begin_function();
 
  protected:
-  // What observes a call: hooks, and a trace, in which the track has the spans of its items.
+  // The observers of a call: hooks, and a track of the trace for the spans of its items.
   struct observers {
     observers(lade::trace* trace, const stage_counters& counters) noexcept
         : track(trace, counters) {}
@@ -35,7 +38,7 @@ class concurrent_core::calling_worker {
     std::optional<hooked_call> hooked;
   };
 
-  // The call for an item. Calls are numbered from 0.
+  // A call for one item. A function that takes several items has several calls, numbered from 0.
   struct call {
     explicit call(concurrent_core& stage);
 
@@ -43,23 +46,28 @@ class concurrent_core::calling_worker {
     std::unique_ptr<observers> observed;  // null without hooks and trace
   };
 
-  // Whether items are called for: not if the function could not be begun, nor after a stop.
-  bool calls() const noexcept { return calls_ && !context_.stop.stop_requested(); }
+  // Whether the worker may call the function. Not if begin_function() has failed, and not after a
+  // stop: then drop() drops the item.
+  bool may_call() const noexcept { return calls_ && !context_.stop.stop_requested(); }
   void drop(std::size_t slot) noexcept;
 
-  // For one call. prepare() copies the item for another attempt, and throws what copying or a hook
-  // throws. end() takes what the call has thrown, or null, and returns whether the item is to be
-  // tried again, from item.started on.
+  // The steps of a call, in this order:
+  // - begin(): starts the records.
+  // - prepare(): copies the item for another attempt and enters the hooks. Rethrows their
+  // exceptions.
+  // - the call itself, unless prepare() has thrown
+  // - end(): leaves the hooks and ends the records. `thrown`: the exception of prepare() or of the
+  //   call, or null. Returns whether the worker must call again for the item, at item.started.
   void begin(call& of, std::size_t number, clock::time_point now);
   void prepare(call& of, std::size_t number);
   bool end(call& of, std::size_t number, const std::exception_ptr& thrown, clock::time_point now);
 
-  // Waits until the pause before another attempt is over, or a stop is requested.
+  // Suspends until the pause before another attempt is over, or a stop is requested.
   static task<> pause_before(concurrent_core& stage, clock::time_point next_attempt);
 
   concurrent_core& stage_;
   const context& context_;
-  std::exception_ptr thrown_;  // if the function could not be begun; of a task_worker, by the call
+  std::exception_ptr thrown_;  // by begin_function(); in a task_worker also by its call
   std::unique_ptr<slot_calls> calls_;
   call_time::caller busy_;
 
@@ -70,7 +78,8 @@ class concurrent_core::calling_worker {
   void try_again(called_item& item, std::size_t number, clock::duration pause);
 };
 
-// The worker of a function that returns tasks, of which it awaits one at a time.
+// The worker of a function that returns tasks. Awaits one task at a time. Retries an item at once
+// after its pause, before it takes another.
 class concurrent_core::task_worker final : private calling_worker {
  public:
   task_worker(concurrent_core& stage, const context& execution);
@@ -83,9 +92,12 @@ class concurrent_core::task_worker final : private calling_worker {
   void take(std::size_t slot) noexcept;
   std::size_t slot() const noexcept { return call_.item.slot; }
 
-  // The call for that item. begin() returns false, and drops the item, if it is not called for.
-  // start() makes the task, and the worker awaits function(); finish() takes its result. fail()
-  // takes what any of these has thrown. end() returns whether the item is to be tried again.
+  // The steps of a call for that item, in this order:
+  // - begin(): returns false if the worker may not call; then the item is dropped.
+  // - start(): makes the task, which the coroutine of the worker awaits by function().
+  // - finish(): takes the result of the task.
+  // - fail(): records an exception of start(), of the task or of finish().
+  // - end(): returns whether the worker must call again for the item.
   bool begin();
   void start();
   void finish();
@@ -93,8 +105,8 @@ class concurrent_core::task_worker final : private calling_worker {
   bool end();
   slot_calls& function() const noexcept { return *calls_; }
 
-  // Whether the worker must wait before it calls for its item: for the end of a pause, for the
-  // reports of failures, or for another reactor.
+  // must_wait(): whether the worker must suspend before its call: until the end of a pause, until
+  // failures have been reported, or to move to another reactor. wait(): does so.
   bool must_wait() const noexcept;
   task<> wait();
 
@@ -102,18 +114,18 @@ class concurrent_core::task_worker final : private calling_worker {
   call call_;
 };
 
-// The worker of a plain function: one call after another, each for one item or for several. Items
-// that have failed and may be tried again stay with the worker, which calls for them before it
-// takes others. It begins with the item whose pause ends first. Of these items, it waits only for
-// the memory of the first in the order of the input: the memory may be held until that item has
-// been delivered.
+// The worker of a plain function. Each call is for one item or for several. Failed items that may
+// be retried stay with the worker, which calls for them before it takes others, in the order in
+// which their pauses end. Of these items, it waits only for the memory of the first in the order of
+// the input: the memory may be held until that item has been delivered.
 class concurrent_core::computing_worker final : private calling_worker, private several_call {
  public:
   computing_worker(concurrent_core& stage, const context& execution);
 
   using calling_worker::begin_function;
 
-  // The item of the next call: one that has failed, after its pause, or one from the ring.
+  // Choose the item of the next call: take_attempt() a failed item, after its pause; take_filled()
+  // an item of the ring, `none` at its end.
   bool has_attempts() const noexcept { return !attempts_.empty(); }
   task<> take_attempt();
   void take_filled(std::size_t slot) noexcept { take({.slot = slot}); }
@@ -123,13 +135,13 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   // to measure its next turn.
   bool had_its_turn() noexcept;
 
-  // Whether the memory of the item must be reserved, and how much.
+  // must_reserve(): whether memory must be reserved before the call. needed(): how much, in bytes.
   bool must_reserve() const noexcept;
   std::size_t needed() const noexcept { return needed_for(*calls_, next_.slot); }
   void reserve(memory_charge reserved) noexcept { memory_.reserve(std::move(reserved)); }
 
-  // Calls for the item, and for others that wait if the function takes several. Returns what
-  // take_filled() of the ring takes.
+  // Calls the function for the item, and for others that wait if it takes several. Returns the
+  // finished slot for slot_ring::take_filled(), or slot_ring::several.
   std::size_t work();
 
  private:
@@ -143,7 +155,8 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   void finish(std::size_t slot) noexcept override;
   void fail(std::size_t slot, const std::exception_ptr& why) noexcept override;
 
-  // The attempts that are to be made, in the order of the input.
+  // add_attempt(): throws std::bad_alloc if one call has failed more items than it may have at a
+  // time. may_try(): whether the memory of the item is free; reserves it.
   void add_attempt(const called_item& item);
   bool may_try(const called_item& item) noexcept;
 
@@ -166,11 +179,11 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   cpu_sampler cpu_;
   clock::duration computed_{};  // since it last yielded the thread
   std::vector<std::unique_ptr<numbered_call>> in_flight_;
-  std::vector<called_item> attempts_;
-  called_item next_;           // until it is called for
-  std::uint64_t last_ = 0;     // of several: number_of() the item that was begun last
-  bool takes_more_ = false;    // whether the function may have others beside the first
-  clock::time_point began_{};  // the call
+  std::vector<called_item> attempts_;  // failed items to retry, in the order of the input
+  called_item next_;                   // item of the next call
+  std::uint64_t last_ = 0;             // number_of() the latest item of a call for several
+  bool takes_more_ = false;            // whether the call may take further items
+  clock::time_point began_{};          // start of the call
 };
 
 }  // namespace lade::detail
