@@ -1,3 +1,4 @@
+#include <lade/continue_on.hpp>
 #include <lade/detail/runtime/continue_on.hpp>
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/detail/stages/concurrent_core.hpp>
@@ -126,12 +127,14 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
 }
 
 // Thousands of these may wait at once, and GCC 12 stores each awaiter separately in the frame. So
-// rare waits are in a child coroutine.
+// rare waits are in a child coroutine. Not the move to another reactor: a child that ends there
+// before the call that started it returns here would leave the worker here.
 task<> concurrent_core::await_tasks(task_worker worker) {
   worker.begin_function();
   while (true) {
     worker.take(co_await worker.next());
     if (worker.slot() == slot_ring::none) break;
+    if (worker.has_moved()) co_await continue_on(worker.move_home());
     do {
       if (worker.must_wait()) co_await worker.wait();
       if (!worker.begin()) break;

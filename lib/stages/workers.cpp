@@ -1,6 +1,5 @@
 #include "workers.hpp"
 
-#include <lade/continue_on.hpp>
 #include <lade/detail/runtime/activity.hpp>
 #include <lade/error.hpp>
 #include <lade/random.hpp>
@@ -137,12 +136,10 @@ void concurrent_core::task_worker::take(std::size_t slot) noexcept {
 }
 
 bool concurrent_core::task_worker::must_wait() const noexcept {
-  return call_.item.attempts > 0 || stage_.run_->failures().is_behind() ||
-         stage_.has_moved(context_);
+  return call_.item.attempts > 0 || stage_.run_->failures().is_behind();
 }
 
 task<> concurrent_core::task_worker::wait() {
-  if (stage_.has_moved(context_)) co_await continue_on(stage_.move_home(context_));
   if (call_.item.attempts > 0) co_await pause_before(stage_, call_.item.started);
   if (stage_.run_->failures().is_behind()) co_await stage_.run_->failures().room();
 }

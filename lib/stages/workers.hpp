@@ -105,8 +105,13 @@ class concurrent_core::task_worker final : private calling_worker {
   bool end();
   slot_calls& function() const noexcept { return *calls_; }
 
-  // must_wait(): whether the worker must suspend before its call: until the end of a pause, until
-  // failures have been reported, or to move to another reactor. wait(): does so.
+  // has_moved(): whether the worker now belongs to another reactor. move_home(): sets that reactor
+  // in the worker's context, and returns it; the worker must continue there.
+  bool has_moved() const noexcept { return stage_.has_moved(context_); }
+  executor& move_home() noexcept { return stage_.move_home(context_); }
+
+  // must_wait(): whether the worker must suspend before its call: until the end of a pause, or
+  // until failures have been reported. wait(): does so.
   bool must_wait() const noexcept;
   task<> wait();
 
