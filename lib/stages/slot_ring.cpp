@@ -146,6 +146,17 @@ void slot_ring::finish_early(std::size_t slot) noexcept {
   if (consumer) consumer->resume_later();
 }
 
+bool slot_ring::finish_before_work(std::size_t slot) noexcept {
+  listed_waiter* consumer = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (filled_.empty()) return false;
+    consumer = finish(slot);
+  }
+  if (consumer) consumer->resume_later();
+  return true;
+}
+
 void slot_ring::put_back(std::size_t slot) noexcept {
   listed_waiter* worker = nullptr;
   {

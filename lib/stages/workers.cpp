@@ -232,16 +232,22 @@ std::size_t concurrent_core::computing_worker::work() {
     auto slot = std::exchange(next_, {}).slot;
     drop(slot);
     memory_.end_item(0);
-    return finished(slot);
+    return finished(slot, {});
   }
   if (stage_.options_.items_at_a_time == 1 || next_.attempts > 0) return call_for_one();
   call_for_several();
   return slot_ring::several;
 }
 
-std::size_t concurrent_core::computing_worker::finished(std::size_t slot) noexcept {
-  if (attempts_.empty()) return slot;
-  stage_.ring_.finish_early(slot);
+// After a long call, the consumer does not run inside of the worker, which would hold up the next
+// call: another thread may run it. Waking a thread takes as long as several short calls.
+std::size_t concurrent_core::computing_worker::finished(std::size_t slot,
+                                                        clock::duration taken) noexcept {
+  constexpr std::chrono::microseconds long_call{100};
+  if (!attempts_.empty())
+    stage_.ring_.finish_early(slot);
+  else if (taken < long_call || !stage_.ring_.finish_before_work(slot))
+    return slot;
   return slot_ring::several;
 }
 
@@ -281,7 +287,7 @@ std::size_t concurrent_core::computing_worker::call_for_one() {
     return slot_ring::several;
   }
   stage_.drop_item(ended.slot);
-  return finished(ended.slot);
+  return finished(ended.slot, now - begun);
 }
 
 void concurrent_core::computing_worker::compute(std::size_t slot) {

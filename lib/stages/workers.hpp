@@ -166,7 +166,7 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   bool may_try(const called_item& item) noexcept;
 
   void take(const called_item& item) noexcept;
-  std::size_t finished(std::size_t slot) noexcept;
+  std::size_t finished(std::size_t slot, clock::duration taken) noexcept;
   void begin_time(clock::time_point now) noexcept;
   void end_time(clock::time_point now) noexcept;
   std::size_t call_for_one();

@@ -673,6 +673,27 @@ TEST(Map, WithABufferOneAtATimeWorksAhead) {
   EXPECT_EQ(items.wait_next(), 0);
 }
 
+// Each call of the next stage returns when the next call of this stage has begun.
+TEST(Map, OneLongCallAtATimeRunsBesideTheNextStage) {
+  constexpr int last = 20;
+  std::atomic<int> begun = -1;
+  auto compute = [&](int i) {
+    begun = i;
+    begun.notify_all();
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    while (std::chrono::steady_clock::now() < end) {}
+    return i;
+  };
+  auto wait_for_next = [&](int i) {
+    for (int seen = begun; seen <= i && i < last; seen = begun) begun.wait(seen);
+    return i;
+  };
+  runtime runtime({.threads = 2});
+  auto items = from(numbers{last + 1}) | map(compute, {.concurrency = 1, .buffer = 4}) |
+               map(wait_for_next, {.concurrency = 1});
+  EXPECT_THAT(collect(runtime, items), SizeIs(last + 1));
+}
+
 TEST(Map, InPlaceTellsHowLongItsCallsTake) {
   runtime runtime({.threads = 1});
   auto slow = [](int i) {

@@ -15,6 +15,7 @@
 #include <lade/task.hpp>
 #include <lade/waiting_items.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -25,12 +26,20 @@
 
 namespace lade::detail {
 
-// The base of slot_calls_of: the names and copies of the items in a call.
-template <class In, class Out>
+// What a worker keeps of an item that its call moves away.
+template <class In>
+struct kept_item {
+  kept_name<In> name;
+  std::optional<In> copy;  // for another attempt
+};
+
+// The base of slot_calls_of: the names and copies of the items in a call. `Kept`: an array with one
+// kept_item for each of them.
+template <class In, class Out, class Kept>
 class named_calls : public slot_calls {
  public:
-  named_calls(std::vector<slot_values<In, Out>>& slots, unsigned at_a_time)
-      : slots_(slots), kept_(new kept_item[at_a_time]) {}
+  named_calls(std::vector<slot_values<In, Out>>& slots, Kept kept)
+      : slots_(slots), kept_(std::move(kept)) {}
 
   void keep_name(std::size_t number, std::size_t slot) noexcept override {
     kept_[number].name.keep(*slots_[slot].in);
@@ -56,23 +65,24 @@ class named_calls : public slot_calls {
   std::vector<slot_values<In, Out>>& slots_;
 
  private:
-  struct kept_item {
-    kept_name<In> name;
-    std::optional<In> copy;
-  };
-
-  std::unique_ptr<kept_item[]> kept_;  // for each item of a call
+  Kept kept_;
 };
+
+template <class In, class Out>
+using calls_for_one = named_calls<In, Out, std::array<kept_item<In>, 1>>;
+
+template <class In, class Out>
+using calls_for_several = named_calls<In, Out, std::unique_ptr<kept_item<In>[]>>;
 
 template <class In, class Out, class Calls>
 class slot_calls_of;
 
 template <class In, class Out>
-class slot_calls_of<In, Out, plain_calls<In, Out>> final : public named_calls<In, Out> {
+class slot_calls_of<In, Out, plain_calls<In, Out>> final : public calls_for_several<In, Out> {
  public:
   slot_calls_of(std::vector<slot_values<In, Out>>& slots,
                 std::unique_ptr<plain_calls<In, Out>> calls)
-      : named_calls<In, Out>(slots, calls->items_at_a_time), calls_(std::move(calls)) {}
+      : calls_for_several<In, Out>(slots, kept_by(*calls)), calls_(std::move(calls)) {}
 
   bool tells_memory() const noexcept override { return calls_->tells_memory; }
   std::size_t memory_needed(std::size_t slot) const override {
@@ -88,15 +98,19 @@ class slot_calls_of<In, Out, plain_calls<In, Out>> final : public named_calls<In
   }
 
  private:
+  static std::unique_ptr<kept_item<In>[]> kept_by(const plain_calls<In, Out>& calls) {
+    return std::unique_ptr<kept_item<In>[]>(new kept_item<In>[calls.items_at_a_time]);
+  }
+
   std::unique_ptr<plain_calls<In, Out>> calls_;
 };
 
 template <class In, class Out, class Result>
-class slot_calls_of<In, Out, task_calls<In, Result>> final : public named_calls<In, Out> {
+class slot_calls_of<In, Out, task_calls<In, Result>> final : public calls_for_one<In, Out> {
  public:
   slot_calls_of(std::vector<slot_values<In, Out>>& slots,
                 std::unique_ptr<task_calls<In, Result>> calls)
-      : named_calls<In, Out>(slots, 1), calls_(std::move(calls)) {}
+      : calls_for_one<In, Out>(slots, {}), calls_(std::move(calls)) {}
 
   void call(std::size_t slot, const item_random& draw, slot_calls::time_limit limit) override {
     auto made = calls_->call(std::move(*this->slots_[slot].in), draw);

@@ -112,6 +112,10 @@ class slot_ring {
   std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
 
+  // For a worker whose next work takes long: the same, but only if a filled slot waits. Otherwise
+  // returns false, and take_filled() passes the slot on, which may run the consumer inside.
+  bool finish_before_work(std::size_t slot) noexcept;
+
   // For a worker that owns the slot: its number in the order in which slots were filled. This,
   // take_more() and put_back() require numbers_slots.
   std::uint64_t number_of(std::size_t slot) const noexcept { return numbers_[slot]; }
