@@ -88,6 +88,7 @@
 #include "../../lib/pipeline/progress.cpp"
 #include "../../lib/pipeline/run.cpp"
 #include "../../lib/pipeline/run_state.cpp"
+#include "../../lib/pipeline/sample_templates.cpp"
 #include "../../lib/pipeline/stage_registry.cpp"
 #include "../../lib/pipeline/state.cpp"
 #include "../../lib/pipeline/tuned_stages.cpp"

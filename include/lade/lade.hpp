@@ -18,6 +18,7 @@
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
 #include <lade/description.hpp>
+#include <lade/detail/pipeline/sample_templates.hpp>
 #include <lade/device.hpp>
 #include <lade/dlpack.hpp>
 #include <lade/draw.hpp>

@@ -176,7 +176,9 @@ class mapping final : public node<Out> {
   using function_ptr = counted_ptr<const stage_function<Calls>>;
 
   async_generator<Out> open_inline(const open_context& run, stage_counters& counters,
-                                   function_ptr function) const {
+                                   function_ptr function) const
+    requires computes
+  {
     if (function->draws_random) run.depends_on_epoch(settings_->name(), run.pass->seed);
     inline_calls calls(run, counters);
     auto in = in_.open(run);
@@ -186,7 +188,9 @@ class mapping final : public node<Out> {
 
   static async_generator<Out> each(counted_ptr<const mapping> self, function_ptr function,
                                    async_generator<In> in, open_context run,
-                                   stage_counters& counters, inline_calls calls) {
+                                   stage_counters& counters, inline_calls calls)
+    requires computes
+  {
     identify identity;
     stage_random draws(run, self->facts().number());
     auto pool = self->settings_->memory_of(run.run->runtime(), function->host_memory());
@@ -217,7 +221,9 @@ class mapping final : public node<Out> {
   // Calls the function for one item. Leaves `out` empty if the item is dropped.
   void call(Calls& worker, In& item, const item_random& draw, std::optional<Out>& out,
             const kept_name<In>& name, const lineage& origin, const open_context& run,
-            stage_counters& counters, inline_calls& calls) const {
+            stage_counters& counters, inline_calls& calls) const
+    requires computes
+  {
     std::exception_ptr failure;
     hooked_call hooked(*run.run, counters, origin);
     calls.begin(name, origin);

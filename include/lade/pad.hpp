@@ -267,19 +267,7 @@ class pad_stage {
   }
 
   // Throws error(invalid_argument) if no fields were given.
-  pipeline<sample_batch> attach(const pipeline<std::vector<sample>>& in) const {
-    detail::require_fields(fields_, name_);
-    return detail::make_pipeline<sample_batch>(
-        detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
-        [in, self = *this](const detail::open_context& run) {
-          return detail::open_collating<sample_batch>(
-              in, run, self.name_, self.options_,
-              [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
-                                                               const context& execution) {
-                return detail::pad_samples(std::move(samples), fields, options, execution);
-              });
-        });
-  }
+  pipeline<sample_batch> attach(const pipeline<std::vector<sample>>& in) const;
 
  private:
   pad_options options_;

@@ -302,4 +302,18 @@ row_packer::row row_packer::close(std::size_t number) {
 }
 
 }  // namespace detail
+
+pipeline<sample_batch> pad_stage::attach(const pipeline<std::vector<sample>>& in) const {
+  detail::require_fields(fields_, name_);
+  return detail::make_pipeline<sample_batch>(
+      detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
+      [in, self = *this](const detail::open_context& run) {
+        return detail::open_collating<sample_batch>(
+            in, run, self.name_, self.options_,
+            [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
+                                                             const context& execution) {
+              return detail::pad_samples(std::move(samples), fields, options, execution);
+            });
+      });
+}
 }  // namespace lade
