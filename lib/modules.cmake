@@ -96,6 +96,7 @@ set(lade_core_sources
   lib/pipeline/state.cpp
   lib/pipeline/tuned_stages.cpp
   lib/runtime/activity.cpp
+  lib/runtime/alarm.cpp
   lib/runtime/background.cpp
   lib/runtime/byte_reader.cpp
   lib/runtime/executor.cpp

@@ -93,6 +93,7 @@
 #include "../../lib/pipeline/state.cpp"
 #include "../../lib/pipeline/tuned_stages.cpp"
 #include "../../lib/runtime/activity.cpp"
+#include "../../lib/runtime/alarm.cpp"
 #include "../../lib/runtime/background.cpp"
 #include "../../lib/runtime/byte_reader.cpp"
 #include "../../lib/runtime/executor.cpp"

@@ -1,5 +1,5 @@
 #include <lade/detail/memory/demand.hpp>
-#include <lade/detail/runtime/executor.hpp>
+#include <lade/detail/runtime/alarm.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/runtime.hpp>
@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -203,41 +204,39 @@ TEST_P(WithTimeout, Nests) {
   EXPECT_EQ(code_of([&] { sync_wait(runtime, std::move(outer)); }), errc::timed_out);
 }
 
-// Counts how often it is given something to run.
-class counting_executor final : public detail::executor {
- public:
-  explicit counting_executor(detail::executor& to) noexcept : to_(to) {}
-  void post(detail::job work) noexcept override {
-    ++posts_;
-    to_.post(work);
-  }
-  bool run_some() noexcept override { return to_.run_some(); }
-  int posts() const noexcept { return posts_; }
-
- private:
-  detail::executor& to_;
-  std::atomic<int> posts_ = 0;
-};
-
-// The time that is left stays the same for so long.
-TEST_P(WithTimeout, TheAlarmIsNotBusyWhileMemoryIsWaitedFor) {
+TEST_P(WithTimeout, TimeInWhichMemoryIsWaitedForDoesNotCount) {
   runtime runtime(options(1));
-  counting_executor home(runtime.pool());
   detail::memory_claim claim(std::make_shared<detail::demand>());
-  context execution{.runtime = &runtime, .home = &home, .claim = &claim};
-  std::stop_source late;
-  bool rang = false;
-  scope children(execution);
-  auto begun = steady_clock::now();
-  claim.waited.begin(begun);
-  children.start(detail::stop_after(1ns, execution, late, rang));
+  context execution{.runtime = &runtime, .claim = &claim};
+  claim.waited.begin(steady_clock::now());
+  detail::alarm late(execution, 1ns);
+  std::latch rang(1);
+  std::stop_callback count_down(late.stop_token(), [&rang] { rang.count_down(); });
   sync_wait(runtime, sleep(20ms));
-  EXPECT_FALSE(late.stop_requested());
+  EXPECT_FALSE(late.rang());
   claim.waited.end(steady_clock::now());
-  sync_wait(join(children));
-  EXPECT_TRUE(rang);
-  auto milliseconds = (steady_clock::now() - begun) / 1ms;
-  EXPECT_LE(home.posts(), 2 * (milliseconds + 2));  // once in a millisecond, and for its awaiter
+  rang.wait();
+  EXPECT_TRUE(late.rang());
+}
+
+// While memory is waited for, the time that is left stays the same.
+TEST(LimitedTime, IsLookedAtSeldomWhileItDoesNotPass) {
+  auto now = steady_clock::now();
+  detail::limited_time brief(1ns, now, 5ms);
+  EXPECT_EQ(brief.left(now + 3s, 5ms + 3s), 1ns);
+  EXPECT_EQ(brief.next_look(now, 1ns), now + 1ms);
+  detail::limited_time longer(16s, now, 0ms);
+  EXPECT_EQ(longer.left(now + 16s, 100ms), 100ms);
+  EXPECT_EQ(longer.next_look(now, 100ms), now + 1s);
+  EXPECT_EQ(longer.next_look(now, 2s), now + 2s);
+}
+
+TEST(LimitedTime, HasPassedWhenNothingIsLeft) {
+  auto now = steady_clock::now();
+  EXPECT_LE(detail::limited_time(-1h, now, 0ms).left(now, 0ms), 0ns);
+  EXPECT_LE(detail::limited_time(10ms, now, 0ms).left(now + 10ms, 0ms), 0ns);
+  EXPECT_GT(detail::limited_time(std::chrono::nanoseconds::max(), now, 0ms).left(now + 1h, 0ms),
+            0ns);
 }
 
 TEST(WithTimeoutOutside, OfARuntimeIsRefused) {
