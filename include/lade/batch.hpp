@@ -93,7 +93,8 @@ class unbatch_stage {
   template <class T>
   pipeline<T> attach(const pipeline<std::vector<T>>& in) const {
     auto facts = detail::node_facts::behind(in.last(), "unbatch").uncounted();
-    facts = std::move(facts).yielding(cardinality::several).making_parts("unbatch", true);
+    facts =
+        std::move(facts).yielding(cardinality::several).making_parts("unbatch", true).holding(1);
     return detail::make_pipeline<T>(
         std::move(facts), [in](const detail::open_context& run) { return apart(in.open(run)); });
   }
@@ -434,6 +435,7 @@ class slot_batching {
 
  private:
   node_facts facts(node_ptr in) const;
+  std::optional<std::uint64_t> most_held() const;
   concurrent_options options_for(const open_context& run) const;
 
   batch_into_options options_;

@@ -51,6 +51,8 @@ namespace detail {
 // Throws error(invalid_argument) if an option is invalid.
 void require_buckets(const bucket_options& options, const std::string& stage);
 
+node_facts bucket_facts(node_ptr in, const bucket_options& options, const std::string& stage);
+
 // Whether `items` items, the longest of length `longest`, exceed the limits of a batch.
 bool exceeds(const bucket_options& options, std::size_t items, std::size_t longest) noexcept;
 
@@ -89,9 +91,7 @@ class bucket_stage {
         "lade::bucket: the length must take the stage's item by const reference or value, return "
         "an integer, and be callable as const: not a mutable lambda, not one that takes T&");
     return detail::make_pipeline<std::vector<T>>(
-        detail::node_facts::behind(in.last(), "bucket", name_)
-            .yielding(cardinality::group)
-            .reordering("bucket"),
+        detail::bucket_facts(in.last(), options_, name_),
         [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.name_);
           return collect(in.open(run), self, run, counters);

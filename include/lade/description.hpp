@@ -56,8 +56,13 @@ struct stage_description {
   // is known only in a run.
   std::optional<std::uint64_t> size;
 
-  // The most items that it may hold at a time, and their bytes. Nothing if that depends on the run,
-  // for example on the runtime's threads, or if there is no limit.
+  // The most items that it may hold at a time, and their bytes: those in its queues and slots, and
+  // those that it collects. Nothing if that depends on the run, for example on the runtime's
+  // threads, if there is no limit, or if custom code decides.
+  // - 0: the stage passes each item on before it takes the next one.
+  // - Results in a queue count, such as the parts of a flat_map and the rows of pack_rows.
+  // - A route or tee holds the items before its paths and the results behind them. The stages of
+  //   the paths have their own numbers. A route_batches counts its batches in flight.
   std::optional<std::uint64_t> held_items = {};
   std::optional<std::uint64_t> held_bytes = {};
 

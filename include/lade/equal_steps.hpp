@@ -163,7 +163,7 @@ class end_together_stage {
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
     return detail::make_pipeline<T>(
-        detail::node_facts::behind(in.last(), "end_together").yielding(cardinality::one),
+        detail::node_facts::behind(in.last(), "end_together").yielding(cardinality::one).holding(0),
         [in, any_ended = any_ended_](const detail::open_context& run) {
           if (run.run->profiling()) return in.open(run);  // a profile runs on one rank alone
           auto& counters = run.add_stage("end_together");

@@ -17,6 +17,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -58,6 +59,11 @@ struct flat_map_options {
 };
 
 namespace detail {
+
+// The most items that a wide flat_map holds, whose concurrency is a number: the items that it
+// splits, and the parts in their queues. Parts that a function returns in a container belong to the
+// item that is split.
+std::uint64_t most_held(const flat_map_options& options) noexcept;
 
 // The options of a flat_map, checked, with its name.
 struct flat_map_settings {

@@ -117,12 +117,17 @@ class sharded_options {
   sharded_options(const from_shards_options& given, std::uint64_t shards);
 
   node_facts facts() const;
+  flat_map_options ahead() const {
+    return {.concurrency = given_.concurrency, .buffer = given_.buffer};
+  }
   failure_policy policy() const { return {.finally = given_.on_error}; }
   const from_shards_options& operator*() const noexcept { return given_; }
   const from_shards_options* operator->() const noexcept { return &given_; }
   const std::string& name() const noexcept { return name_; }
 
  private:
+  std::uint64_t most_held() const;
+
   from_shards_options given_;  // without the name
   std::string name_;
 };
@@ -212,9 +217,7 @@ class shard_reading final : public shards_of_run {
  public:
   shard_reading(counted_ptr<const shard_reader<T>> shards, const sharded_options& options,
                 const open_context& run)
-      : shards_of_run(shards, options, run),
-        shards_(std::move(shards)),
-        ahead_{.concurrency = options->concurrency, .buffer = options->buffer} {}
+      : shards_of_run(shards, options, run), shards_(std::move(shards)), ahead_(options.ahead()) {}
 
   const flat_map_options& options() const noexcept { return ahead_; }
 

@@ -106,9 +106,15 @@ class map_settings {
     require_fit(substitutes, std::copy_constructible<In>, tasks);
   }
 
-  // The facts of a node with these settings. `tasks`: whether the function returns tasks. `drops`:
-  // whether it may drop items.
-  node_facts facts(node_ptr in, std::string kind, bool tasks, bool drops) const;
+  // The properties of the function of a stage.
+  struct function_facts {
+    bool is_task;        // whether it returns tasks
+    bool drops;          // whether it may drop items
+    unsigned at_a_time;  // items per call
+  };
+
+  // The facts of a node with these settings.
+  node_facts facts(node_ptr in, std::string kind, const function_facts& function) const;
 
   // Whether a plain function runs inline, on the thread of the next stage, without workers.
   bool is_inline(const run_options& run) const noexcept;
@@ -119,6 +125,8 @@ class map_settings {
   concurrent_options computing(run_state& run) const;
 
  private:
+  // The most items that the stage holds, unless that depends on the run.
+  std::optional<std::uint64_t> most_held(unsigned at_a_time) const;
   void require_fit(bool substitutes, bool may_retry, bool tasks) const;
   concurrent_options tuned(unsigned most) const;
   concurrent_options with_policy(concurrent_options result) const;
@@ -281,7 +289,8 @@ auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settin
     using outcome = typename call_types<F, In>::outcome;
     constexpr bool drops = !std::same_as<typename outcome::type, out>;
     auto functions = functions_for<In>(function);
-    auto facts = settings->facts(in.last(), kind, outcome::is_task, drops);
+    constexpr auto at_a_time = calls_of<function_of_run<F>, In, calls>::at_a_time;
+    auto facts = settings->facts(in.last(), kind, {outcome::is_task, drops, at_a_time});
     if (functions->says_memory) facts = std::move(facts).wanting_batches();
     counted_ptr step(
         new mapping<In, out, calls>(std::move(facts), in, settings, std::move(functions)));

@@ -106,10 +106,15 @@ async_generator<T> merge_in_turn(std::vector<async_generator<T>> inputs, turn_or
   }
 }
 
+// The options of the queue of a merge by arrival.
+inline link_options arrivals_of(std::size_t inputs) {
+  return link_options::gathering(2 * inputs, inputs);
+}
+
 template <class T>
 async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const open_context& run,
                                   stage_counters& counters, merge_end end) {
-  auto options = link_options::gathering(2 * inputs.size(), inputs.size());
+  auto options = arrivals_of(inputs.size());
   if (end == merge_end::first) options.ends_after = std::min<std::size_t>(1, inputs.size());
   options.counts_items = true;
   owner<link_base> merged(std::make_shared<link<T>>(run, options));

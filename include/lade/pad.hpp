@@ -178,6 +178,9 @@ packed_batch pack_sequences(std::span<const sequence_view> sequences, const cont
 sample_batch pad_samples(std::vector<sample> samples, std::span<const std::string> fields,
                          const pad_options& options, const context& execution);
 
+// Completes the facts of a stage that open_collating() opens.
+node_facts collating(node_facts of_stage, unsigned concurrency, const thread_pool* pool);
+
 // Opens a stage of workers that call make(batch, context). The stage holds as many finished batches
 // as it has workers.
 template <class Out, class S, class Options, class Make>
@@ -256,8 +259,7 @@ class pad_stage {
   template <detail::sequence S>
   pipeline<padded_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<padded_batch>(
-        detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
-        [in, self = *this](const detail::open_context& run) {
+        facts(in.last()), [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<padded_batch>(
               in, run, self.name_, self.options_,
               [options = self.options_](const std::vector<S>& batch, const context& execution) {
@@ -270,6 +272,8 @@ class pad_stage {
   pipeline<sample_batch> attach(const pipeline<std::vector<sample>>& in) const;
 
  private:
+  detail::node_facts facts(detail::node_ptr in) const;
+
   pad_options options_;
   std::string name_;
   std::vector<std::string> fields_;
@@ -309,7 +313,8 @@ class pack_stage {
   template <detail::sequence S>
   pipeline<packed_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<packed_batch>(
-        detail::node_facts::behind(in.last(), "pack", name_).on(stage_executor::cpu_pool),
+        detail::collating(detail::node_facts::behind(in.last(), "pack", name_),
+                          options_.concurrency, options_.pool),
         [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<packed_batch>(
               in, run, self.name_, self.options_,
@@ -345,13 +350,7 @@ class pack_rows_stage {
   }
 
  private:
-  detail::node_facts facts(detail::node_ptr in) const {
-    auto of_stage = detail::node_facts::behind(std::move(in), "pack_rows", name_)
-                        .yielding(cardinality::group)
-                        .reordering("pack_rows");
-    if (!options_.split) return of_stage;
-    return std::move(of_stage).refusing_state("pack_rows splits sequences");
-  }
+  detail::node_facts facts(detail::node_ptr in) const;
 
   template <class S>
   static async_generator<packed_batch> fill_rows(async_generator<S> in, pack_rows_stage self,

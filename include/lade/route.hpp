@@ -55,6 +55,13 @@ struct route_settings {
   // Throws error(invalid_argument) naming the stage and the option if an option is invalid.
   route_settings(const route_options& options, std::string stage, std::size_t paths_in_all);
 
+  // The options of the queue behind all paths of a route.
+  link_options results() const { return link_options::gathering(2 * paths, paths); }
+
+  // The facts of a route and of a route_batches.
+  node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
+  node_facts facts_for_batches(node_ptr in, std::vector<node_ptr> ends) const;
+
   std::string name;
   std::size_t paths;
   std::size_t buffer;
@@ -208,17 +215,14 @@ class routing final : public node<Out> {
   using chooser = counted_ptr<const path_chooser<T>>;
 
   routing(pipeline<T> in, std::vector<pipeline<Out>> paths, chooser choose)
-      : node<Out>(node_facts::split_of(in.last(), ends_of(paths), "route", choose->settings().name)
-                      .reordering("route")),
+      : node<Out>(choose->settings().facts(in.last(), ends_of(paths))),
         in_(std::move(in)),
         paths_(std::move(paths)),
         choose_(std::move(choose)) {}
 
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
-    const auto queued = 2 * paths_.size();
-    const auto options = link_options::gathering(queued, paths_.size());
-    owner<link_base> results(std::make_shared<link<Out>>(run, options));
+    owner<link_base> results(std::make_shared<link<Out>>(run, settings.results()));
     auto inside = results->before(run);
     auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
     auto upstream = inside.until(split->stop_token());
@@ -228,7 +232,7 @@ class routing final : public node<Out> {
     auto& counters = run.add_stage(settings.name);
     auto items = in_.open(upstream);
     results->count_for(counters);
-    run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
+    run.run->stages().record_workers(counters, {.slots = 2 * paths_.size(), .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
     split->start(distribute(split, results.shared(), std::move(items), choose_, upstream, counters),

@@ -170,10 +170,7 @@ class batch_routing final : public node<Out> {
   using chooser = counted_ptr<const batch_chooser<T>>;
 
   batch_routing(pipeline<in> input, std::vector<pipeline<Out>> paths, chooser choose)
-      : node<Out>(node_facts::split_of(input.last(), ends_of(paths), "route_batches",
-                                       choose->settings().name)
-                      .mixing_parts("route_batches")
-                      .joining()),
+      : node<Out>(choose->settings().facts_for_batches(input.last(), ends_of(paths))),
         in_(std::move(input)),
         paths_(std::move(paths)),
         choose_(std::move(choose)) {}

@@ -66,6 +66,11 @@ node_facts node_facts::uncounted() && {
   return std::move(*this);
 }
 
+node_facts node_facts::made_by(std::string kind) && {
+  stage_.kind = std::move(kind);
+  return std::move(*this);
+}
+
 node_facts node_facts::on(stage_executor executor) && {
   stage_.executor = executor;
   return std::move(*this);
@@ -156,8 +161,8 @@ node_facts node_facts::following(lineage_rule rule, const std::string& stage) &&
   consumes_ = !carries;
   auto facts = carries ? std::move(*this).reordering(stage) : std::move(*this).mixing_parts(stage);
   facts.stage_.ordering = stage_ordering::custom;
-  if (carries) return facts;
-  if (rule == lineage_rule::consumed) return facts;
+  if (carries) return std::move(facts).with("lineage", "carried");
+  if (rule == lineage_rule::consumed) return std::move(facts).with("lineage", "consumed");
   return std::move(facts).refusing_state(
       stage +
       " does not say which items of its input each of its own is made of. Set "

@@ -239,14 +239,29 @@ pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
       });
 }
 
+// The samples in the slots, and those of the batch that is collected. The sample that completes the
+// batch still has its slot.
+std::optional<std::uint64_t> slot_batching::most_held() const {
+  if (options_.concurrency == 0 || options_.concurrency == automatic) return std::nullopt;
+  const concurrent_options options{
+      .slots = options_.concurrency + options_.buffer.value_or(options_.size),
+      .workers = options_.concurrency};
+  return options.for_items(writer_->items_at_a_time).slots + options_.size - 1;
+}
+
 node_facts slot_batching::facts(node_ptr in) const {
   auto facts = node_facts::behind(std::move(in), "batch_into", name_)
                    .on(options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool)
                    .in_groups(options_.size, options_.drop_last)
+                   .holding(most_held())
                    .mixing_parts("batch_into");
-  if (options_.concurrency == automatic) return std::move(facts).with("concurrency", "automatic");
-  if (options_.concurrency == 0) return facts;
-  return std::move(facts).with("concurrency", options_.concurrency);
+  if (options_.concurrency == automatic)
+    facts = std::move(facts).with("concurrency", "automatic");
+  else if (options_.concurrency > 0)
+    facts = std::move(facts).with("concurrency", options_.concurrency);
+  if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
+  if (options_.retry.attempts <= 1) return facts;
+  return std::move(facts).with("attempts", options_.retry.attempts);
 }
 
 concurrent_options slot_batching::options_for(const open_context& run) const {

@@ -13,10 +13,15 @@ static std::optional<std::uint64_t> limit_of(std::uint64_t most) {
 }
 
 detail::node_facts cache_stage::facts(detail::node_ptr in) const {
-  return detail::node_facts::behind(std::move(in), "cache")
-      .caching()
-      .holding(limit_of(options_.items), limit_of(options_.bytes))
-      .refusing_state("cache yields the kept items before the others");
+  const auto items = limit_of(options_.items);
+  const auto bytes = limit_of(options_.bytes);
+  auto facts = detail::node_facts::behind(std::move(in), "cache")
+                   .caching()
+                   .holding(items, bytes)
+                   .refusing_state("cache yields the kept items before the others");
+  if (items) facts = std::move(facts).with("items", *items);
+  if (bytes) facts = std::move(facts).with("bytes", *bytes);
+  return facts;
 }
 
 void cache_stage::require_no_bytes() const {

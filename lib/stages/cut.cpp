@@ -16,6 +16,7 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
   auto refusal = refusal_of(kind, step);
   auto facts = node_facts::behind(std::move(in), std::move(kind))
                    .uncounted()
+                   .holding(0)
                    .refusing_state(std::move(refusal));
   for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
   return std::move(facts).yielding(cardinality::at_most_one, size);

@@ -35,6 +35,7 @@ std::uint64_t steps_of_epoch(const node_base& in, const equal_steps_options& opt
 
 node_facts equal_steps_facts(node_ptr in, std::uint64_t steps) {
   return node_facts::behind(std::move(in), "equal_steps")
+      .holding(0)
       .with("steps", steps)
       .mixing_parts("equal_steps")
       .counting_steps()

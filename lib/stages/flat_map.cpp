@@ -1,7 +1,21 @@
 #include <lade/detail/common/require.hpp>
+#include <lade/detail/stages/link.hpp>
 #include <lade/flat_map.hpp>
 
+#include <algorithm>
+
 namespace lade::detail {
+
+// In input order, each item in flight has a queue, and so does an item that has been split and
+// whose parts are being delivered. In completion order, all items share one queue.
+std::uint64_t most_held(const flat_map_options& options) noexcept {
+  const std::size_t concurrency = options.concurrency;
+  const auto queued = std::max<std::size_t>(options.buffer, 1);
+  if (options.order == item_order::completion)
+    return concurrency + link_options::gathering(queued, concurrency).ring.slots;
+  const std::uint64_t queues = link_options::gathering(concurrency, 1).ring.slots;
+  return concurrency + queues * link_options::gathering(queued, 1).ring.slots;
+}
 
 flat_map_settings::flat_map_settings(const flat_map_options& given, std::string stage)
     : options(given), name(std::move(stage)) {
@@ -34,6 +48,8 @@ node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
     facts = std::move(facts).with("concurrency", options.concurrency);
   if (wide && options.buffer != flat_map_options().buffer)
     facts = std::move(facts).with("buffer", options.buffer);
+  if (options.concurrency != automatic)
+    facts = std::move(facts).holding(wide ? most_held(options) : 1);
   if (wide)
     facts = std::move(facts).on(options.pool ? stage_executor::own_pool : stage_executor::cpu_pool);
   return std::move(facts).with_flag("completion", options.order == item_order::completion);

@@ -21,8 +21,22 @@ sharded_options::sharded_options(const from_shards_options& given, std::uint64_t
 }
 
 node_facts sharded_options::facts() const {
-  return node_facts::source(name_).with(
-      "shards", fmt::format("{} of {}", given_.shard.rank, given_.shard.world));
+  auto facts = node_facts::source(name_).made_by("from_shards").holding(most_held());
+  if (given_.shuffle)
+    for (auto& text : texts_of({order_step::shuffle(given_.seed)}))
+      facts = std::move(facts).with("order", text);
+  facts = std::move(facts).with("shards",
+                                fmt::format("{} of {}", given_.shard.rank, given_.shard.world));
+  if (given_.concurrency == 1) return facts;
+  facts = std::move(facts).on(stage_executor::cpu_pool).with("concurrency", given_.concurrency);
+  if (given_.buffer != from_shards_options().buffer)
+    facts = std::move(facts).with("buffer", given_.buffer);
+  return facts;
+}
+
+// Without a queue, an open shard holds the item that it yields and the next one.
+std::uint64_t sharded_options::most_held() const {
+  return given_.concurrency == 1 ? 2 : detail::most_held(ahead());
 }
 
 shard_positions::shard_positions(std::uint64_t place, const open_context& run)

@@ -36,22 +36,31 @@ void map_settings::require_fit(bool substitutes, bool may_retry, bool tasks) con
     throw error(errc::invalid_argument, name_, "tasks run on the reactor, not on a pool");
 }
 
-node_facts map_settings::facts(node_ptr in, std::string kind, bool tasks, bool drops) const {
+std::optional<std::uint64_t> map_settings::most_held(unsigned at_a_time) const {
+  const auto concurrency = options_.concurrency;
+  if (concurrency == 0 || concurrency == automatic) return std::nullopt;
+  const concurrent_options options{
+      .slots = std::size_t{concurrency} + options_.buffer.value_or(concurrency),
+      .workers = concurrency};
+  return options.for_items(at_a_time).slots;
+}
+
+node_facts map_settings::facts(node_ptr in, std::string kind,
+                               const function_facts& function) const {
   auto facts = node_facts::behind(std::move(in), std::move(kind), name_)
                    .completing(options_.order)
                    .failing(options_.substitute.has_value() ? on_error::fail : options_.on_error);
-  if (drops) facts = std::move(facts).yielding(cardinality::at_most_one);
-  if (!tasks && is_inline({})) return facts;
+  if (function.drops) facts = std::move(facts).yielding(cardinality::at_most_one);
+  if (!function.is_task && is_inline({})) return facts;
   const auto computes = options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool;
-  facts = std::move(facts).on(tasks ? stage_executor::reactor : computes);
+  facts = std::move(facts)
+              .holding(most_held(function.at_a_time))
+              .on(function.is_task ? stage_executor::reactor : computes);
   if (options_.concurrency == automatic)
     facts = std::move(facts).with("concurrency", "automatic");
   else if (options_.concurrency > 0)
     facts = std::move(facts).with("concurrency", options_.concurrency);
   if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
-  if (options_.concurrency > 0 && options_.concurrency != automatic)
-    facts = std::move(facts).holding(options_.concurrency +
-                                     options_.buffer.value_or(options_.concurrency));
   if (options_.retry.attempts > 1)
     facts = std::move(facts).with("attempts", options_.retry.attempts);
   return std::move(facts).with_flag("completion", options_.order == item_order::completion);

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace lade {
 
@@ -17,6 +20,7 @@ merge_options merge_options::in(std::uint64_t epoch) const {
 namespace detail {
 
 node_facts zip_facts(std::vector<node_ptr> inputs) {
+  const auto row_size = inputs.size();
   auto size = inputs.front()->facts().size();
   for (auto& each : inputs) {
     auto of_input = each->facts().size();
@@ -24,8 +28,29 @@ node_facts zip_facts(std::vector<node_ptr> inputs) {
   }
   return node_facts::behind_all(std::move(inputs), "zip")
       .yielding(cardinality::group, size)
+      .holding(row_size)
       .mixing_parts("zip")
       .pairing();
+}
+
+static std::string text_of_weights(const merge_options& options) {
+  if (options.weights_of) return "of the epoch";
+  std::string text;
+  for (auto each : options.weights) text += fmt::format("{}{}", text.empty() ? "" : " ", each);
+  return text;
+}
+
+static node_facts with_order(node_facts facts, const merge_options& options) {
+  constexpr std::string_view orders[] = {"turns", "weighted", "arrival"};
+  facts = std::move(facts).with("order", orders[static_cast<std::size_t>(options.order)]);
+  if (options.order == merge_order::weighted)
+    facts = std::move(facts).with("weights", text_of_weights(options)).with("seed", options.seed);
+  return options.end == merge_end::first ? std::move(facts).with("end", "first") : facts;
+}
+
+// A merge by arrival has one queue. In the other orders, the merge passes items on.
+static std::uint64_t held_by_merge(std::size_t inputs, const merge_options& options) {
+  return options.order == merge_order::arrival ? arrivals_of(inputs).ring.slots : 0;
 }
 
 node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options) {
@@ -36,11 +61,12 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
   }
   const bool has_all = options.order != merge_order::weighted && options.end == merge_end::last;
   if (!has_all) size.reset();
-  constexpr std::string_view orders[] = {"turns", "weighted", "arrival"};
+  const auto held = held_by_merge(inputs.size(), options);
   auto facts = node_facts::behind_all(std::move(inputs), "merge")
                    .yielding(cardinality::one, size)
                    .reordering("merge")
-                   .with("order", orders[static_cast<std::size_t>(options.order)]);
+                   .holding(held);
+  facts = with_order(std::move(facts), options);
   if (options.order == merge_order::arrival) facts = std::move(facts).on(stage_executor::cpu_pool);
   if (options.end == merge_end::last) return facts;
   return std::move(facts).refusing_state(

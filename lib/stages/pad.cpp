@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace lade {
 
@@ -301,13 +304,31 @@ row_packer::row row_packer::close(std::size_t number) {
   return {packed_batch(std::move(closed.data), std::move(offsets)), std::move(closed.origin)};
 }
 
+node_facts collating(node_facts of_stage, unsigned concurrency, const thread_pool* pool) {
+  auto facts = std::move(of_stage).on(pool ? stage_executor::own_pool : stage_executor::cpu_pool);
+  if (concurrency == automatic) return std::move(facts).with("concurrency", "automatic");
+  facts = std::move(facts).holding(2 * std::uint64_t{concurrency});
+  return concurrency > 1 ? std::move(facts).with("concurrency", concurrency) : facts;
+}
+
+static node_facts with_value(node_facts facts, double value) {
+  return value == 0 ? facts : std::move(facts).with("value", fmt::format("{}", value));
+}
+
 }  // namespace detail
+
+detail::node_facts pad_stage::facts(detail::node_ptr in) const {
+  auto facts = detail::collating(detail::node_facts::behind(std::move(in), "pad", name_),
+                                 options_.concurrency, options_.pool);
+  if (options_.length > 0) facts = std::move(facts).with("length", options_.length);
+  if (options_.multiple_of > 1) facts = std::move(facts).with("multiple_of", options_.multiple_of);
+  return detail::with_value(std::move(facts), options_.value);
+}
 
 pipeline<sample_batch> pad_stage::attach(const pipeline<std::vector<sample>>& in) const {
   detail::require_fields(fields_, name_);
   return detail::make_pipeline<sample_batch>(
-      detail::node_facts::behind(in.last(), "pad", name_).on(stage_executor::cpu_pool),
-      [in, self = *this](const detail::open_context& run) {
+      facts(in.last()), [in, self = *this](const detail::open_context& run) {
         return detail::open_collating<sample_batch>(
             in, run, self.name_, self.options_,
             [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
@@ -316,4 +337,18 @@ pipeline<sample_batch> pad_stage::attach(const pipeline<std::vector<sample>>& in
             });
       });
 }
+
+// Holds the open rows, and one that is full. The rows of a sequence that is split are full
+// together, and their number has no limit.
+detail::node_facts pack_rows_stage::facts(detail::node_ptr in) const {
+  auto facts = detail::node_facts::behind(std::move(in), "pack_rows", name_)
+                   .yielding(cardinality::group)
+                   .reordering("pack_rows")
+                   .with("length", options_.length)
+                   .with("open_rows", options_.open_rows);
+  facts = detail::with_value(std::move(facts), options_.value);
+  if (!options_.split) return std::move(facts).holding(options_.open_rows + 1);
+  return std::move(facts).with_flag("split", true).refusing_state("pack_rows splits sequences");
+}
+
 }  // namespace lade

@@ -1,10 +1,13 @@
 #include <lade/detail/common/require.hpp>
+#include <lade/detail/stages/link.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lade::detail {
 
@@ -16,6 +19,22 @@ route_settings::route_settings(const route_options& options, std::string stage,
       policy{.finally = options.on_error, .budget = options.error_budget} {
   require_count(name, "buffer", options.buffer);
   require_budget(name, options.error_budget);
+}
+
+node_facts route_settings::facts(node_ptr in, std::vector<node_ptr> ends) const {
+  return node_facts::split_of(std::move(in), std::move(ends), "route", name)
+      .reordering("route")
+      .holding(split_base::held_apart(paths, buffer) + results().ring.slots)
+      .with("buffer", buffer);
+}
+
+// The queues hold parts of the batches in flight.
+node_facts route_settings::facts_for_batches(node_ptr in, std::vector<node_ptr> ends) const {
+  return node_facts::split_of(std::move(in), std::move(ends), "route_batches", name)
+      .mixing_parts("route_batches")
+      .joining()
+      .holding(split_base::at_least_one(buffer))
+      .with("buffer", buffer);
 }
 
 void require_path_for_each(std::size_t paths, std::size_t items) {

@@ -33,10 +33,17 @@ static void require_both_or_none(const char* rank, const char* world) {
               std::string(missing) + " is not set");
 }
 
+// Its own item of a round, and the copies for the last round.
+static std::uint64_t held_by_shard(const detail::shard_part& part) {
+  if (part.remainder == remainder::wrap) return 1 + part.world;
+  return part.remainder == remainder::pad ? 2 : 1;
+}
+
 detail::node_facts detail::shard_facts(node_ptr in, const shard_part& part) {
   auto size = size_behind({order_step::shard(part)}, in->facts().size());
   auto facts = node_facts::behind(std::move(in), "shard")
                    .uncounted()
+                   .holding(held_by_shard(part))
                    .with("rank", part.rank)
                    .with("world", part.world)
                    .refusing_state("shard counts the items of a stage: put it at the source")

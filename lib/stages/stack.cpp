@@ -32,7 +32,8 @@ stack_stage::stack_stage(const stack_options& options)
 
 pipeline<sample_batch> stack_stage::attach(const pipeline<std::vector<sample>>& in) const {
   return detail::make_pipeline<sample_batch>(
-      detail::node_facts::behind(in.last(), "stack", name_).on(stage_executor::cpu_pool),
+      detail::collating(detail::node_facts::behind(in.last(), "stack", name_), options_.concurrency,
+                        options_.pool),
       [in, self = *this](const detail::open_context& run) {
         return detail::open_collating<sample_batch>(
             in, run, self.name_, self.options_,

@@ -1,3 +1,5 @@
+#include <lade/detail/stages/link.hpp>
+#include <lade/detail/stages/split.hpp>
 #include <lade/tee.hpp>
 
 #include <algorithm>
@@ -11,10 +13,14 @@ node_facts tee_core::facts(node_ptr in, std::vector<node_ptr> ends) const {
     auto of_path = each->facts().size();
     size = size && of_path ? std::optional(std::min(*size, *of_path)) : std::nullopt;
   }
+  const auto buffer = split_base::at_least_one(buffer_);
+  const auto held = split_base::held_in_step(ends.size(), buffer_) +
+                    ends.size() * link_options::results(buffer).ring.slots;
   return node_facts::split_of(std::move(in), std::move(ends), "tee", name_)
       .yielding(cardinality::group, size)
       .pairing()
       .joining()
+      .holding(held)
       .with("buffer", buffer_);
 }
 

@@ -1,4 +1,6 @@
+#include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/bucket.hpp>
 #include <lade/cache.hpp>
 #include <lade/chain.hpp>
 #include <lade/cut.hpp>
@@ -7,9 +9,11 @@
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
+#include <lade/from_shards.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/shard.hpp>
@@ -17,6 +21,7 @@
 #include <lade/tee.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/through.hpp>
+#include <lade/waiting_items.hpp>
 #include <lade/window.hpp>
 
 #include "../support/pipelines.hpp"
@@ -25,14 +30,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade {
 
+using testing::AllOf;
+using testing::Gt;
 using testing::HasSubstr;
+using testing::Le;
 using testing::Optional;
 using testing::SizeIs;
 
@@ -42,6 +53,38 @@ static int twice(int i) { return 2 * i; }
 static task<int> later(int i) { co_return i; }
 static bool is_even(int i) { return i % 2 == 0; }
 static int half_of(int i) { return i % 2; }
+static std::size_t length_of(int i) { return static_cast<std::size_t>(i); }
+static async_generator<int> as_is(async_generator<int> in) { return in; }
+
+// Shard i holds the items 10 i to 10 i + 9.
+class ten_each {
+ public:
+  explicit ten_each(std::uint64_t size) : size_(size) {}
+  std::uint64_t size() const { return size_; }
+  std::string name(std::uint64_t i) const { return "shard " + std::to_string(i); }
+  std::string identity() const { return "tens"; }
+  async_generator<int> read(std::uint64_t i) const {
+    for (int j = 0; j < 10; ++j) {
+      int item = static_cast<int>(i) * 10 + j;
+      co_yield item;
+    }
+  }
+
+ private:
+  std::uint64_t size_;
+};
+
+template <class T>
+static stage_description last_of(const pipeline<T>& what) {
+  return what.describe().stages.back();
+}
+
+template <class T>
+static std::string last_line_of(const pipeline<T>& what) {
+  auto text = to_string(what.describe());
+  text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
 
 TEST(Description, IsALineForEachStage) {
   thread_pool own({.threads = 1});
@@ -125,7 +168,6 @@ TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
 }
 
 TEST(Description, TellsHowMuchAStageHolds) {
-  auto last_of = [](const auto& what) { return what.describe().stages.back(); };
   EXPECT_EQ(last_of(list_of(3) | map(twice, {.concurrency = 3, .buffer = 5})).held_items, 8u);
   EXPECT_EQ(last_of(list_of(3) | map(later, {.concurrency = 3})).held_items, 6u);
   EXPECT_EQ(last_of(list_of(3) | map(twice)).held_items, std::nullopt);
@@ -135,6 +177,217 @@ TEST(Description, TellsHowMuchAStageHolds) {
   auto cached = last_of(list_of(3) | cache({.items = 10}));
   EXPECT_EQ(cached.held_items, 10u);
   EXPECT_EQ(cached.held_bytes, std::nullopt);
+}
+
+// A function that takes up to four items per call.
+struct fours {
+  static constexpr unsigned items_at_a_time = 4;
+  int operator()(int i) const { return i; }
+  void operator()(waiting_items<int, int>& items) const {
+    while (auto item = items.next()) {
+      int same = **item;
+      item->give(same);
+    }
+  }
+};
+
+TEST(Description, TellsHowMuchAStageWithSeveralInputsHolds) {
+  const std::vector inputs{list_of(3), list_of(3), list_of(3)};
+  auto held_by = [&](const merge_options& options) {
+    return last_of(merge(inputs, options)).held_items;
+  };
+  EXPECT_EQ(held_by({.order = merge_order::arrival}), 9u);  // three slots for each input
+  EXPECT_EQ(held_by({.order = merge_order::turns}), 0u);
+  EXPECT_EQ(held_by({.order = merge_order::weighted, .weights = {1, 1, 2}}), 0u);
+  EXPECT_EQ(last_of(zip(list_of(3), list_of(3))).held_items, 2u);
+}
+
+TEST(Description, TellsHowMuchAStageWithPathsHolds) {
+  auto split_by = [](const auto& stage) { return (list_of(3) | stage).describe().stages.at(1); };
+  // Before one path up to 3 * 5 items and 5 before each other, one taken by each path, and three
+  // results of each.
+  EXPECT_EQ(split_by(route(half_of, route_options{.buffer = 5}, map(twice), map(twice), chain()))
+                .held_items,
+            25u + 3u + 9u);
+  // In each of two paths 5 items and the one taken, 5 results and the one in the tuple.
+  EXPECT_EQ(split_by(tee(tee_options{.buffer = 5}, map(twice), chain())).held_items, 2 * 12u);
+  EXPECT_EQ(split_by(tee(tee_options{.buffer = 0}, map(twice), chain())).held_items, 2 * 4u);
+}
+
+TEST(Description, TellsHowManyBatchesARouteOfBatchesHolds) {
+  auto split_by = [](std::size_t buffer) {
+    auto routed = list_of(9) | batch(3) |
+                  route_batches(half_of, route_options{.buffer = buffer}, chain(), chain());
+    return routed.describe().stages.at(2);
+  };
+  EXPECT_EQ(split_by(7).held_items, 7u);
+  EXPECT_EQ(split_by(0).held_items, 1u);
+}
+
+TEST(Description, TellsHowMuchAFlatMapHolds) {
+  auto held_by = [](const flat_map_options& options) {
+    return last_of(list_of(3) | flat_map(test::up_to, options)).held_items;
+  };
+  EXPECT_EQ(held_by({}), 1u);
+  // The items that are split, and six parts of each of them and of the one that is delivered.
+  EXPECT_EQ(held_by({.concurrency = 4, .buffer = 5}), 4 + 5 * 6u);
+  EXPECT_EQ(held_by({.concurrency = 4, .buffer = 0}), 4 + 5 * 2u);
+  EXPECT_EQ(held_by({.concurrency = 4, .buffer = 5, .order = item_order::completion}), 4 + 9u);
+  thread_pool own({.threads = 1});
+  EXPECT_EQ(held_by({.buffer = 5, .pool = &own}), 1 + 2 * 6u);
+  EXPECT_EQ(held_by({.concurrency = automatic}), std::nullopt);
+}
+
+TEST(Description, TellsHowMuchASourceOfShardsHolds) {
+  auto held_by = [](const from_shards_options& options) {
+    return last_of(from_shards(ten_each(9), options)).held_items;
+  };
+  EXPECT_EQ(held_by({}), 2u);
+  // Seven items of each of four open shards, and six of the one that is delivered.
+  EXPECT_EQ(held_by({.concurrency = 4, .buffer = 5}), 4 * 7 + 6u);
+}
+
+TEST(Description, TellsHowMuchABucketHolds) {
+  auto held_by = [](const bucket_options& options) {
+    return last_of(list_of(3) | bucket(length_of, options)).held_items;
+  };
+  EXPECT_EQ(held_by({.size = 4}), 4u);
+  EXPECT_EQ(held_by({.boundaries = {10, 20}, .size = 4}), 4 + 2 * 3u);
+  EXPECT_EQ(held_by({.padded = 100}), std::nullopt);  // items of length 0 have no limit
+}
+
+TEST(Description, TellsHowMuchAStageOfAStreamHolds) {
+  auto stream = list_of(9) | map(twice);
+  EXPECT_EQ(last_of(stream | take(2)).held_items, 0u);
+  EXPECT_EQ(last_of(list_of(9) | batch(2) | unbatch()).held_items, 1u);
+  auto held_of = [&](remainder how) {
+    return last_of(stream | shard({.rank = 1, .world = 4, .remainder = how})).held_items;
+  };
+  EXPECT_EQ(held_of(remainder::drop), 1u);
+  EXPECT_EQ(held_of(remainder::pad), 2u);
+  EXPECT_EQ(held_of(remainder::wrap), 5u);
+}
+
+TEST(Description, AStageThatTakesSeveralItemsPerCallHoldsSlotsForThem) {
+  EXPECT_EQ(last_of(list_of(3) | map(fours(), {.concurrency = 2, .buffer = 1})).held_items,
+            3 + 2 * 2 * 3u);
+}
+
+// An item that counts the objects that hold a value: not those that were moved from.
+class counted_value {
+ public:
+  explicit counted_value(int of) : value(of) { add(); }
+  counted_value(const counted_value& other) : value(other.value), holds_(other.holds_) { add(); }
+  counted_value(counted_value&& other) noexcept
+      : value(other.value), holds_(std::exchange(other.holds_, false)) {}
+  counted_value& operator=(counted_value other) noexcept {
+    std::swap(value, other.value);
+    std::swap(holds_, other.holds_);
+    return *this;
+  }
+  ~counted_value() {
+    if (holds_) --now;
+  }
+
+  int value;
+  static inline std::atomic<std::uint64_t> now = 0;
+  static inline std::atomic<std::uint64_t> most = 0;
+
+ private:
+  void add() const {
+    if (!holds_) return;
+    auto held = ++now;
+    auto before = most.load();
+    while (held > before && !most.compare_exchange_weak(before, held)) {}
+  }
+
+  bool holds_ = true;
+};
+
+static counted_value counted_of(int i) { return counted_value(i); }
+static counted_value passed_on(counted_value item) { return item; }
+// The path of 20 items, then of the next 20.
+static int path_of_value(const counted_value& item) { return item.value / 20 % 2; }
+static std::size_t length_of_value(const counted_value& item) { return length_of(item.value % 7); }
+static async_generator<counted_value> ten_of(counted_value item) {
+  for (int i = 0; i < 10; ++i) {
+    counted_value part(item.value);
+    co_yield part;
+  }
+}
+
+// Runs `what` with a slow consumer. An inline stage, whose number is unknown, holds one item.
+template <class T>
+static void expect_to_hold_what_is_described(const pipeline<T>& what) {
+  auto description = what.describe();
+  std::uint64_t described = 0;
+  for (auto& each : description.stages) described += each.held_items.value_or(1);
+  auto consume = [](const T&) {
+    test::pause(20);
+    return 0;
+  };
+  runtime where({.threads = 3});
+  counted_value::most = 0;
+  test::collect(where, what | map(consume, {.concurrency = 1}));
+  EXPECT_THAT(counted_value::most.load(), AllOf(Gt(0u), Le(described))) << to_string(description);
+}
+
+TEST(Description, AStageHoldsNoMoreThanDescribed) {
+  auto items = list_of(200) | map(counted_of, {.concurrency = 1});
+  auto pass = map(passed_on, {.concurrency = 1});
+  auto check = [](const auto& what) { expect_to_hold_what_is_described(what); };
+  const std::vector inputs{items, items};
+  check(items | map(passed_on, {.concurrency = 2}));
+  check(items | route(path_of_value, route_options{.buffer = 3}, pass, pass));
+  check(items | tee(tee_options{.buffer = 3}, pass, pass));
+  check(items | bucket(length_of_value, {.boundaries = {2, 4}, .size = 3}));
+  for (auto order : {item_order::input, item_order::completion})
+    check(items | flat_map(ten_of, {.concurrency = 2, .buffer = 2, .order = order}));
+  check(items | flat_map(ten_of));
+  check(merge(inputs));
+  check(merge(inputs, {.order = merge_order::arrival}));
+  check(zip(items, items));
+  check(items | shard({.rank = 1, .world = 4, .remainder = remainder::wrap}));
+}
+
+TEST(Description, OptionsOfStagesArePrinted) {
+  auto list = list_of(3);
+  EXPECT_EQ(last_line_of(list | bucket(length_of, {.boundaries = {10, 20}, .size = 4})),
+            "2 bucket of 1, boundaries 10 20, size 4, reordered");
+  EXPECT_EQ(last_line_of(list | bucket(length_of, {.padded = 100, .drop_last = true})),
+            "2 bucket of 1, padded 100, drop_last, reordered");
+  EXPECT_EQ(last_line_of(list | through(as_is, {.lineage = lineage_rule::consumed})),
+            "2 through of 1, lineage consumed");
+  EXPECT_EQ(last_line_of(combine(as_is, {.lineage = lineage_rule::carried}, list)),
+            "2 combine of 1, lineage carried");
+  EXPECT_EQ(last_line_of(list | map(twice) | cache({.items = 10, .bytes = 99})),
+            "3 cache of 2, items 10, bytes 99, no state, 3 items");
+  EXPECT_EQ(last_line_of(list | map(twice) | cache()), "3 cache of 2, no state, 3 items");
+}
+
+TEST(Description, OptionsOfAMergeArePrinted) {
+  const std::vector inputs{list_of(3), list_of(3)};
+  EXPECT_EQ(
+      last_line_of(merge(inputs, {.order = merge_order::weighted, .weights = {1, 2.5}, .seed = 7})),
+      "3 merge of 2 and 1, order weighted, weights 1 2.5, seed 7, reordered");
+  auto of_epoch = [](std::uint64_t) { return std::vector{1.0, 1.0}; };
+  EXPECT_EQ(last_line_of(merge(inputs, {.order = merge_order::weighted, .weights_of = of_epoch})),
+            "3 merge of 2 and 1, order weighted, weights of the epoch, seed 0, reordered");
+  EXPECT_EQ(last_line_of(merge(inputs, {.end = merge_end::first})),
+            "3 merge of 2 and 1, order turns, end first, reordered, no state");
+}
+
+TEST(Description, OptionsOfASourceOfShardsArePrinted) {
+  const ten_each shards(9);
+  EXPECT_EQ(last_line_of(from_shards(shards)), "1 from_shards, shards 0 of 1");
+  EXPECT_EQ(last_line_of(from_shards(shards, {.name = "logs",
+                                              .shuffle = true,
+                                              .seed = 7,
+                                              .shard = {.rank = 1, .world = 3},
+                                              .concurrency = 4,
+                                              .buffer = 8})),
+            "1 logs: from_shards, on the CPU pool, order shuffle 7, shards 1 of 3, concurrency 4, "
+            "buffer 8");
 }
 
 // In the words of the error that a run's state() throws.
@@ -172,7 +425,7 @@ TEST(Description, IsAGraph) {
             "1 source: from, 9 items\n"
             "2 tee of 1, on the CPU pool, buffer 16\n"
             "3 prefetch of 2, on the CPU pool, count 2, 9 items\n"
-            "4 route of 3, on the CPU pool, reordered\n"
+            "4 route of 3, on the CPU pool, buffer 16, reordered\n"
             "5 a: map of 4, on the CPU pool, 9 items\n"
             "6 b: map of 4, on the CPU pool, 9 items\n"
             "7 c: map of 5 and 6, on the CPU pool\n"

@@ -1,6 +1,7 @@
 #include <lade/autotune.hpp>
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/description.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
@@ -324,6 +325,18 @@ TEST(BatchInto, LeavingTheLoopReturnsEveryBuffer) {
       if (count++ == last) break;
     }
   }
+}
+
+TEST(BatchInto, IsDescribed) {
+  batch_into_options options{.size = 4, .concurrency = 3, .buffer = 5};
+  options.retry.attempts = 2;
+  auto batches = samples(9) | batch_into(number_writer(), options);
+  EXPECT_THAT(to_string(batches.describe()),
+              HasSubstr("on the CPU pool, size 4, concurrency 3, buffer 5, attempts 2\n"));
+  // The slots, and the batch that is collected. Its last sample still has a slot.
+  EXPECT_EQ(batches.describe().stages.back().held_items, 3 + 5 + 4 - 1u);
+  auto automatic_one = samples(9) | batch_into(number_writer(), {.concurrency = automatic});
+  EXPECT_EQ(automatic_one.describe().stages.back().held_items, std::nullopt);
 }
 
 }  // namespace lade

@@ -2,6 +2,7 @@
 #include <lade/batch.hpp>
 #include <lade/bucket.hpp>
 #include <lade/cut.hpp>
+#include <lade/description.hpp>
 #include <lade/error.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
@@ -508,6 +509,35 @@ TEST(Pad, RefusesSamplesWhoseFieldsCannotBePadded) {
           "pad field tokens of b: it is a number, and a tensor in other samples");
   EXPECT_THAT([] { one(std::vector<sample>{sentence("a", 2)}, pad()); },
               ThrowsMessage<error>(HasSubstr("have to be given (fields)")));
+}
+
+TEST(Pad, IsDescribed) {
+  thread_pool own({.threads = 1});
+  auto batches = from(std::vector<std::vector<int>>{{1}, {2, 3}}) | batch(2);
+  EXPECT_THAT(to_string((batches | pad()).describe()),
+              HasSubstr("3 pad of 2, on the CPU pool, 1 "));
+  auto padded = batches | pad({.length = 8, .multiple_of = 4, .value = -0.5, .concurrency = 3});
+  EXPECT_THAT(
+      to_string(padded.describe()),
+      HasSubstr("3 pad of 2, on the CPU pool, concurrency 3, length 8, multiple_of 4, value "
+                "-0.5, 1 items"));
+  EXPECT_EQ(padded.describe().stages.back().held_items, 6u);
+  auto packed = batches | pack({.concurrency = automatic, .pool = &own});
+  EXPECT_THAT(to_string(packed.describe()),
+              HasSubstr("3 pack of 2, on a pool of its own, concurrency automatic, 1 items"));
+  EXPECT_EQ(packed.describe().stages.back().held_items, std::nullopt);
+}
+
+TEST(PackRows, IsDescribed) {
+  auto sequences = from(std::vector<std::vector<int>>{{1}, {2, 3}});
+  auto rows = sequences | pack_rows({.length = 8, .open_rows = 2});
+  EXPECT_THAT(to_string(rows.describe()),
+              HasSubstr("2 pack_rows of 1, length 8, open_rows 2, reordered"));
+  EXPECT_EQ(rows.describe().stages.back().held_items, 3u);
+  auto split = sequences | pack_rows({.length = 8, .split = true, .value = 1});
+  EXPECT_THAT(to_string(split.describe()),
+              HasSubstr("length 8, open_rows 16, value 1, split, reordered, no state"));
+  EXPECT_EQ(split.describe().stages.back().held_items, std::nullopt);
 }
 
 }  // namespace lade

@@ -1,4 +1,5 @@
 #include <lade/batch.hpp>
+#include <lade/description.hpp>
 #include <lade/dlpack.hpp>
 #include <lade/error.hpp>
 #include <lade/from.hpp>
@@ -241,6 +242,14 @@ TEST(BatchInto, TensorsOfFieldsAreSharedThroughDLPack) {
   EXPECT_EQ(shared->dl_tensor.shape[0], 2);
   EXPECT_EQ(shared->dl_tensor.data, batches.at(0)["x"].bytes());
   shared->deleter(shared);
+}
+
+TEST(Stack, IsDescribed) {
+  auto stacked =
+      from(std::vector{with_fields(1)}) | batch(2) | stack({.fields = "x", .concurrency = 3});
+  EXPECT_THAT(to_string(stacked.describe()),
+              HasSubstr("3 stack of 2, on the CPU pool, concurrency 3, 1 items"));
+  EXPECT_EQ(stacked.describe().stages.back().held_items, 6u);
 }
 
 }  // namespace lade

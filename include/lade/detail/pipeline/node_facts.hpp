@@ -53,13 +53,15 @@ class node_facts {
   static node_facts split_of(node_ptr in, std::vector<node_ptr> paths, std::string kind,
                              std::string name);
 
-  node_facts uncounted() &&;  // a stage without statistics
+  node_facts uncounted() &&;                // a stage without statistics
+  node_facts made_by(std::string kind) &&;  // of a source; default: "from"
   node_facts on(stage_executor executor) &&;
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
   node_facts failing(std::optional<on_error> policy) &&;  // items may fail; default: run's policy
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
 
-  // The largest number of items that the stage holds, and of their bytes.
+  // The largest number of items that the stage holds, and of their bytes; see
+  // stage_description::held_items.
   node_facts holding(std::optional<std::uint64_t> items,
                      std::optional<std::uint64_t> bytes = {}) &&;
 

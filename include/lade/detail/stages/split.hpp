@@ -55,11 +55,26 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // `buffer`: how many items may wait before each path and results behind it, or how many batches
   // may be in flight. 0 counts as 1.
   split_base(std::size_t paths, std::size_t buffer)
-      : branches_(paths), buffer_(buffer ? buffer : 1) {}
+      : branches_(paths), buffer_(at_least_one(buffer)) {}
   split_base(const split_base&) = delete;
   ~split_base();
 
   std::size_t buffer() const noexcept { return buffer_; }
+
+  // The most items that the fan-out holds: those that wait before the paths, and one that each path
+  // has taken.
+  // - held_in_step(): every item goes to all paths.
+  // - held_apart(): each item goes to one path. The first path may use the capacity of all paths;
+  //   then each other path may still fill its own buffer.
+  static std::uint64_t held_in_step(std::size_t paths, std::size_t buffer) noexcept {
+    return std::uint64_t{paths} * (at_least_one(buffer) + 1);
+  }
+  static std::uint64_t held_apart(std::size_t paths, std::size_t buffer) noexcept {
+    return std::uint64_t{2 * paths - 1} * at_least_one(buffer) + paths;
+  }
+
+  // The capacity of a buffer with this option.
+  static std::size_t at_least_one(std::size_t buffer) noexcept { return buffer ? buffer : 1; }
 
   // Enables the tracking: a standstill stops `paths`, and the demand for another item is known.
   // `run`: the context of the stage itself.
