@@ -35,11 +35,6 @@
 
 namespace lade {
 
-// No coroutine of these tests is in a path of a pipeline.
-void detail::in_flight_mark::enter() const noexcept {}
-void detail::in_flight_mark::leave() const noexcept {}
-const detail::path_place* detail::watched_place(const path_place* inner) noexcept { return inner; }
-
 // No ring of these tests waits for memory.
 class no_memory final : public memory_resource {
   void* allocate(std::size_t, std::size_t) override { throw std::bad_alloc(); }
