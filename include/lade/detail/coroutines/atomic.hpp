@@ -1,5 +1,5 @@
-// The atomic variables with which rendezvous synchronizes threads. A test replaces this header by
-// one whose type runs every interleaving of the threads.
+// The atomic variables with which rendezvous and reactor_await synchronize threads. A test replaces
+// this header by one whose type runs every interleaving of the threads.
 
 #pragma once
 
