@@ -68,12 +68,12 @@ static task<> give(two_paths& to, std::size_t path, int value) {
 }
 
 // Gives item 1 to path 0, item 2 to path 1.
-static task<> route(two_paths& to) {
+static task<> give_each(two_paths& to) {
   co_await give(to, 0, 1);
   co_await give(to, 1, 2);
 }
 
-static task<> route_two(two_paths& to, std::size_t path) {
+static task<> give_two(two_paths& to, std::size_t path) {
   co_await give(to, path, 1);
   co_await give(to, path, 2);
 }
@@ -98,7 +98,7 @@ TEST(SplitInterleavings, EachPathTakesTheItemsThatAreGivenToIt) {
   in_all_orders([](interleaving& order) {
     two_paths paths;
     std::vector<int> first, second;
-    started input(route(paths), context{});
+    started input(give_each(paths), context{});
     started left(take_one(paths.path(0), first), context{}),
         right(take_one(paths.path(1), second), context{});
     right.start();
@@ -149,7 +149,7 @@ TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnItemIsTaken)
   in_all_orders([](interleaving& order) {
     two_paths paths;
     std::vector<int> values;
-    started input(route_two(paths, 0), context{});
+    started input(give_two(paths, 0), context{});
     // With an item in the other path, path 0 has capacity for one.
     started other(give(paths, 1, 3), context{});
     other.start();
