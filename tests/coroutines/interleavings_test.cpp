@@ -1,6 +1,7 @@
 // Every order in which threads meet in the primitives of coroutines: where they park, wake, close
-// and stop. The primitives are compiled with the mutex of support/interleaved.
+// and stop. The primitives are compiled with the mutex and the atomics of support/interleaved.
 
+#include <lade/async_generator.hpp>
 #include <lade/buffer_pool.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/memory/demand.hpp>
@@ -24,18 +25,15 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "../support/coroutines.hpp"
 #include "../support/interleavings.hpp"
+#include "../support/started.hpp"
 
 namespace lade {
-
-// No coroutine of these tests is in a path of a pipeline.
-void detail::in_flight_mark::enter() const noexcept {}
-void detail::in_flight_mark::leave() const noexcept {}
-const detail::path_place* detail::watched_place(const path_place* inner) noexcept { return inner; }
 
 // No ring of these tests waits for memory.
 class no_memory final : public memory_resource {
@@ -51,52 +49,11 @@ buffer_pool::buffer_pool(std::size_t, memory_resource&) {}
 bool buffer_pool::would_wait(std::size_t, std::size_t) const noexcept { return false; }
 void buffer_pool::reconsider() const noexcept {}
 
+using test::in_all_orders;
+using test::in_all_orders_of_atomics;
 using test::interleaving;
+using test::started;
 using testing_support::counted;
-
-// A coroutine that a thread of a test starts, and whoever wakes it goes on with. It can be stopped,
-// so that every wait of it takes the long way.
-class started : private detail::completion {
- public:
-  explicit started(task<> work) : detail::completion{end}, work_(std::move(work)) {
-    context_.stop = stop_.get_token();
-    root_.context = &context_;
-  }
-  started(const started&) = delete;
-
-  void start() {
-    if (work_.start(root_, *this)) ended_ = true;
-  }
-  void stop() { stop_.request_stop(); }
-  bool ended() const { return ended_; }
-
-  // Whether it has ended, and without having been stopped. Rethrows what it has thrown else.
-  bool finished() {
-    if (!ended_) return false;
-    try {
-      work_.take();
-    } catch (const error& failure) {
-      if (failure.code() != errc::stopped && failure.code() != errc::closed) throw;
-      return false;
-    }
-    return true;
-  }
-
- private:
-  static void end(completion& self) noexcept { static_cast<started&>(self).ended_ = true; }
-
-  std::stop_source stop_;
-  context context_;
-  detail::promise_base root_;
-  task<> work_;
-  bool ended_ = false;
-};
-
-// Of which there must be several: else nothing is interleaved.
-template <class Scenario>
-static void in_all_orders(Scenario scenario) {
-  EXPECT_GT(interleaving::run_all(scenario), 1u);
-}
 
 static task<> watch(channel<counted>& watched) { co_await watched.wanted(); }
 
@@ -478,6 +435,110 @@ TEST(Interleavings, ACloseEndsAllThatWaitInARing) {
     order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.slots.close(); }});
     worker.start();
     EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+  });
+}
+
+static task<int> value_after(event& happened) {
+  co_await happened;
+  co_return 7;
+}
+
+TEST(Interleavings, ATaskIsCompletedOnceAndOnlyAfterItsStartHasReturned) {
+  struct noted : detail::completion {
+    explicit noted(const bool& start_returned) : completion{note}, returned(start_returned) {}
+    static void note(completion& self) noexcept {
+      auto& completed = static_cast<noted&>(self);
+      ++completed.calls;
+      completed.within_start |= !completed.returned;
+    }
+    const bool& returned;
+    int calls = 0;
+    bool within_start = false;
+  };
+  int completed_later = 0;
+  auto orders = in_all_orders_of_atomics([&](interleaving& order) {
+    event happened;
+    bool ended = false;
+    bool returned = false;
+    noted done(returned);
+    detail::promise_base root;
+    auto work = value_after(happened);
+    order.run({[&] {
+                 ended = work.start(root, done);
+                 returned = true;
+               },
+               [&] { happened.set(); }});
+    EXPECT_EQ(ended + done.calls, 1);
+    EXPECT_FALSE(done.within_start);
+    EXPECT_EQ(work.take(), 7);
+    completed_later += done.calls;
+  });
+  EXPECT_GT(completed_later, 0);
+  EXPECT_LT(completed_later, static_cast<int>(orders));
+}
+
+// A coroutine outside a runtime that awaits a task.
+struct awaiting {
+  static testing_support::foreign_coroutine start(task<int> work, awaiting& seen) {
+    seen.started_on = std::this_thread::get_id();
+    seen.value = co_await std::move(work);
+    ++seen.resumed;
+    seen.resumed_on = std::this_thread::get_id();
+    seen.resumed_within_start = !seen.start_returned;
+  }
+
+  int value = 0;
+  int resumed = 0;
+  bool start_returned = false;
+  bool resumed_within_start = false;
+  std::thread::id started_on;
+  std::thread::id resumed_on;
+};
+
+TEST(Interleavings, ACoroutineResumesWhereItStartedATaskThatEndedBeforeTheStartReturned) {
+  int resumed_elsewhere = 0;
+  auto orders = in_all_orders_of_atomics([&](interleaving& order) {
+    event happened;
+    awaiting seen;
+    order.run({[&] {
+                 awaiting::start(value_after(happened), seen);
+                 seen.start_returned = true;
+               },
+               [&] { happened.set(); }});
+    EXPECT_EQ(seen.resumed, 1);
+    EXPECT_EQ(seen.value, 7);
+    EXPECT_EQ(seen.resumed_on == seen.started_on, seen.resumed_within_start);
+    resumed_elsewhere += seen.resumed_on != seen.started_on;
+  });
+  EXPECT_GT(resumed_elsewhere, 0);
+  EXPECT_LT(resumed_elsewhere, static_cast<int>(orders));
+}
+
+static async_generator<int> two_values(event& first, event& second) {
+  co_await first;
+  co_yield 1;
+  co_await second;
+  co_yield 2;
+}
+
+static testing_support::foreign_coroutine take_all(async_generator<int> from,
+                                                   std::vector<int>& values, int& ended) {
+  while (auto* value = co_await from.next()) values.push_back(*value);
+  ++ended;
+}
+
+TEST(Interleavings, AGeneratorDeliversEachValueOnce) {
+  in_all_orders_of_atomics([](interleaving& order) {
+    event first, second;
+    std::vector<int> values;
+    int ended = 0;
+    order.run({[&] { take_all(two_values(first, second), values, ended); },
+               [&] {
+                 first.set();
+                 second.set();
+               }});
+    EXPECT_EQ(values, (std::vector{1, 2}));
+    EXPECT_EQ(ended, 1);
   });
 }
 

@@ -14,16 +14,20 @@
 namespace lade::test {
 
 // One order of turns. Of its threads one runs at a time, from one schedule point to the next: where
-// it begins, and where it locks a mutex or waits. A mutex that is unlocked is no schedule point: a
-// turn that ended there would change nothing that another thread may look at.
+// it begins, and where it locks a mutex or waits, or accesses an atomic variable. A mutex that is
+// unlocked is no schedule point: a turn that ended there would change nothing that another thread
+// may look at.
 class interleaving {
  public:
+  // Whether accesses to atomic variables are schedule points, besides locks and waits.
+  enum class points : unsigned char { locks, locks_and_atomics };
+
   // Runs `scenario(interleaving&)` for every order. Returns how many there are.
   template <class Scenario>
-  static std::size_t run_all(Scenario scenario) {
+  static std::size_t run_all(Scenario scenario, points where = points::locks) {
     std::vector<choice> choices;
     for (std::size_t orders = 1;; ++orders) {
-      interleaving each(choices);
+      interleaving each(choices, where);
       scenario(each);
       while (!choices.empty() && choices.back().taken + 1 == choices.back().options)
         choices.pop_back();
@@ -51,6 +55,13 @@ class interleaving {
     of_->end_turn();
   }
 
+  // Before an access to an atomic variable.
+  static void reach_atomic() {
+    if (!here_ || of_->points_ != points::locks_and_atomics) return;
+    here_->waits_while = nullptr;
+    of_->end_turn();
+  }
+
  private:
   // Where several threads could go on: how many, and which of them does.
   struct choice {
@@ -65,7 +76,7 @@ class interleaving {
     bool runnable() const noexcept { return !ended && !(waits_while && *waits_while); }
   };
 
-  explicit interleaving(std::vector<choice>& choices) : choices_(choices) {}
+  interleaving(std::vector<choice>& choices, points where) : choices_(choices), points_(where) {}
 
   void be(thread& self, const std::function<void()>& function) {
     here_ = &self;
@@ -101,6 +112,7 @@ class interleaving {
   static inline thread_local interleaving* of_ = nullptr;
 
   std::vector<choice>& choices_;
+  const points points_;
   std::size_t at_ = 0;
   std::vector<std::unique_ptr<thread>> threads_;
   std::size_t ended_ = 0;

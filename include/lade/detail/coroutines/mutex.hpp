@@ -1,5 +1,5 @@
-// The types with which the coroutine primitives and slot_ring synchronize threads. A test replaces
-// this header by one whose types run every interleaving of the threads.
+// The types with which the coroutine primitives, slot_ring, split and reactor_await synchronize
+// threads. A test replaces this header by one whose types run every interleaving of the threads.
 
 #pragma once
 

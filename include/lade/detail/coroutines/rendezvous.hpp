@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/detail/coroutines/atomic.hpp>
+
 #include <atomic>
 #include <coroutine>
 
@@ -63,9 +65,9 @@ class rendezvous {
  private:
   enum : unsigned char { running, awaited, arrived };
 
-  std::atomic<const void*> caller_ = nullptr;  // thread that is inside call(); null: none
-  bool arrived_in_call_ = false;               // accessed by that thread only
-  std::atomic<unsigned char> state_ = running;
+  atomic<const void*> caller_ = nullptr;  // thread that is inside call(); null: none
+  bool arrived_in_call_ = false;          // accessed by that thread only
+  atomic<unsigned char> state_ = running;
 };
 
 }  // namespace lade::detail

@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include <lade/detail/coroutines/atomic.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
 #include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/runtime/reactor.hpp>
 
@@ -56,8 +58,8 @@ class reactor_await : private parked_coroutine {
   void stop_on_reactor() noexcept;
 
   reactor* reactor_ = nullptr;
-  std::optional<std::stop_callback<request_stop>> on_stop_;
-  std::atomic<bool> stop_posted_ = false;  // stop_on_reactor is in the reactor's queue
+  std::optional<stop_callback<request_stop>> on_stop_;
+  atomic<bool> stop_posted_ = false;  // stop_on_reactor is in the reactor's queue
   bool begun_ = false;
   bool completed_ = false;
   bool stopped_ = false;

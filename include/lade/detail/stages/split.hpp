@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/context.hpp>
+#include <lade/detail/coroutines/mutex.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/coroutines/waiter.hpp>
 #include <lade/detail/pipeline/items.hpp>
@@ -160,7 +161,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   bool is_awaited_in_vain() const;
   void record_given(std::size_t path) noexcept;
 
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   std::vector<branch> branches_;
   bool over_ = false;
 
@@ -221,7 +222,6 @@ class split : public split_base {
       : split_base(paths, buffer),
         run_(run),
         queues_(paths),
-        context_(run.run->make_context(stop_.get_token())),
         on_stop_(run.stop, close_on_stop<split>{*this}) {}
 
   // The stop token of the input.
@@ -229,6 +229,7 @@ class split : public split_base {
 
   // Starts the coroutine that distributes the items.
   void start(task<> input, stage_counters& counters) {
+    context_ = run_.run->make_context(stop_.get_token());
     work_for(counters, context_);
     if (wanted()) context_.claim = &claim_.emplace(wanted());
     run_.run->start(shared_from_this(), context_, std::move(input));
@@ -293,7 +294,7 @@ class split : public split_base {
   std::stop_source stop_;
   std::optional<memory_claim> claim_;  // claim of the input to the memory budget, if it is watched
   context context_;
-  std::stop_callback<close_on_stop<split>> on_stop_;
+  stop_callback<close_on_stop<split>> on_stop_;
 };
 
 template <class T>

@@ -1,0 +1,80 @@
+// Coroutines whose threads an interleaving runs in every order.
+
+#pragma once
+
+#include <lade/context.hpp>
+#include <lade/detail/coroutines/promise.hpp>
+#include <lade/error.hpp>
+#include <lade/task.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <stop_token>
+#include <utility>
+
+#include "interleavings.hpp"
+
+namespace lade::test {
+
+// A coroutine that a thread of a test starts, and whoever wakes it goes on with. It can be stopped,
+// so that every wait of it takes the long way.
+class started : private detail::completion {
+ public:
+  explicit started(task<> work) : started(std::move(work), context{}) {
+    context_.stop = stop_.get_token();
+  }
+
+  // In a context that stop() does not stop.
+  started(task<> work, context execution)
+      : detail::completion{end}, context_(std::move(execution)), work_(std::move(work)) {
+    root_.context = &context_;
+  }
+  started(const started&) = delete;
+
+  void start() {
+    if (work_.start(root_, *this)) ended_ = true;
+  }
+  void stop() { stop_.request_stop(); }
+  bool ended() const { return ended_; }
+
+  // Whether it has ended, and without having been stopped. Rethrows what it has thrown else.
+  bool finished() {
+    if (!ended_) return false;
+    try {
+      work_.take();
+    } catch (const error& failure) {
+      if (failure.code() != errc::stopped && failure.code() != errc::closed) throw;
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  static void end(completion& self) noexcept { static_cast<started&>(self).ended_ = true; }
+
+  std::stop_source stop_;
+  context context_;
+  detail::promise_base root_;
+  task<> work_;
+  bool ended_ = false;
+};
+
+// Runs the scenario in every order of its locks. There must be several: else nothing is
+// interleaved. Returns how many there are.
+template <class Scenario>
+std::size_t in_all_orders(Scenario scenario) {
+  auto orders = interleaving::run_all(scenario);
+  EXPECT_GT(orders, 1u);
+  return orders;
+}
+
+// The same for every order of its locks and its accesses to atomic variables.
+template <class Scenario>
+std::size_t in_all_orders_of_atomics(Scenario scenario) {
+  auto orders = interleaving::run_all(scenario, interleaving::points::locks_and_atomics);
+  EXPECT_GT(orders, 1u);
+  return orders;
+}
+
+}  // namespace lade::test
