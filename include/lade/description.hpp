@@ -56,13 +56,14 @@ struct stage_description {
   // is known only in a run.
   std::optional<std::uint64_t> size;
 
-  // The most items that it may hold at a time, and their bytes: those in its queues and slots, and
-  // those that it collects. Nothing if that depends on the run, for example on the runtime's
-  // threads, if there is no limit, or if custom code decides.
+  // Upper bounds on the items that the stage holds at a time, and on their bytes. Items in queues,
+  // slots and unfinished groups count; copies for further attempts do not. Not set if there is no
+  // limit, or if the run or custom code determines it.
   // - 0: the stage passes each item on before it takes the next one.
   // - Results in a queue count, such as the parts of a flat_map and the rows of pack_rows.
   // - A route or tee holds the items before its paths and the results behind them. The stages of
-  //   the paths have their own numbers. A route_batches counts its batches in flight.
+  //   the paths have their own numbers. The unit of a route_batches is one batch in flight, with
+  //   all its parts and results.
   std::optional<std::uint64_t> held_items = {};
   std::optional<std::uint64_t> held_bytes = {};
 

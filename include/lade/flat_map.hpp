@@ -60,9 +60,9 @@ struct flat_map_options {
 
 namespace detail {
 
-// The most items that a wide flat_map holds, whose concurrency is a number: the items that it
-// splits, and the parts in their queues. Parts that a function returns in a container belong to the
-// item that is split.
+// The most items that a concurrent flat_map holds: the items that it splits, and the parts in their
+// queues. Parts that a function returns in a container belong to the item that is split. The
+// concurrency must not be `automatic`.
 std::uint64_t most_held(const flat_map_options& options) noexcept;
 
 // The options of a flat_map, checked, with its name.

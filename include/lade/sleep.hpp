@@ -40,7 +40,7 @@ task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
                      std::string doing = "wait for a task") {
   auto& outer = co_await this_context_reference();
   if (!outer.runtime) throw error(errc::no_runtime, doing);
-  detail::alarm late(outer, limit);  // first: the work may run to its end inline
+  detail::alarm late(outer, limit);
   context inner = outer;
   inner.stop = late.stop_token();
   try {

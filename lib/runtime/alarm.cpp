@@ -23,10 +23,13 @@ clock::time_point limited_time::next_look(clock::time_point now,
                    {left, limit_ / 16, std::chrono::nanoseconds(std::chrono::milliseconds(1))});
 }
 
-// The part of an alarm that a reactor may still use when the alarm is gone. set() posts begin();
-// cancel() posts end(), unless the timer is not begun or has rung. The mutex guards the state and
-// the use of the context, which may be gone after cancel(). The timer itself, and kept_ after
-// set(), belong to the thread of the reactor.
+// The part of an alarm that a reactor may still use when the alarm is gone. kept_ is its reference.
+//
+//   posted ─> set ─> rang
+//     │        ╰───> cancelled ─> end() on the reactor
+//     ╰─ withdrawn
+//
+// The mutex guards the state behind `set`, and the context, which may be gone after cancel().
 class alarm::shared_timer : private timer {
  public:
   shared_timer(const context& execution, std::chrono::nanoseconds limit, clock::time_point now,
@@ -41,16 +44,23 @@ class alarm::shared_timer : private timer {
 
   void set(std::shared_ptr<shared_timer> self) noexcept {
     kept_ = std::move(self);
-    run_there<&shared_timer::begin>();
+    if (where_.is_current())
+      where_.start(*this);
+    else
+      where_.post(*this);
   }
 
   void cancel() noexcept {
+    if (where_.withdraw(*this)) return kept_.reset();
     {
       std::lock_guard lock(mutex_);
-      const bool was_set = std::exchange(state_, state::cancelled) == state::set;
-      if (!was_set) return;
+      if (state_ == state::rang) return;
+      state_ = state::cancelled;
     }
-    run_there<&shared_timer::end>();
+    if (where_.is_current())
+      end();
+    else
+      where_.post({[](void* self) noexcept { static_cast<shared_timer*>(self)->end(); }, this});
   }
 
   bool rang() const {
@@ -59,27 +69,7 @@ class alarm::shared_timer : private timer {
   }
 
  private:
-  enum class state : unsigned char { posted, set, rang, cancelled };
-
-  // Calls a member function on the thread of the reactor.
-  template <auto Function>
-  void run_there() noexcept {
-    job call = {[](void* self) noexcept { (static_cast<shared_timer*>(self)->*Function)(); }, this};
-    if (where_.is_current())
-      call();
-    else
-      where_.post(call);
-  }
-
-  void begin() noexcept {
-    std::unique_lock lock(mutex_);
-    if (state_ == state::cancelled) {
-      lock.unlock();
-      return end();
-    }
-    state_ = state::set;
-    where_.start(*this);
-  }
+  enum class state : unsigned char { set, rang, cancelled };
 
   void end() noexcept {
     where_.remove(*this);
@@ -109,7 +99,7 @@ class alarm::shared_timer : private timer {
   std::stop_source late_;
   std::shared_ptr<shared_timer> kept_;  // keeps this alive for the reactor
   mutable std::mutex mutex_;
-  state state_ = state::posted;
+  state state_ = state::set;
 };
 
 alarm::alarm(const context& execution, std::chrono::nanoseconds limit)

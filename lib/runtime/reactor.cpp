@@ -96,12 +96,43 @@ reactor::reactor() = default;
 reactor::~reactor() = default;
 
 void reactor::post(job work) noexcept {
-  // Wakes under the mutex: after its release, the job may have destroyed the reactor. The loop sets
-  // asleep_ before its last look at posted_, so a later post sees it set.
   std::unique_lock lock(mutex_);
   posted_.make_room(lock);
   posted_.push(work);
+  wake_from_post();
+}
+
+// Under the mutex: after its release, the job may have destroyed the reactor.
+void reactor::wake_from_post() noexcept {
   if (this_executor != this && asleep_ && asleep_.exchange(false)) wake();
+}
+
+void reactor::post(timer& deadline) noexcept {
+  std::lock_guard lock(mutex_);
+  deadline.posted = true;
+  deadline.previous = nullptr;
+  deadline.next = posted_timers_;
+  if (posted_timers_) posted_timers_->previous = &deadline;
+  posted_timers_ = &deadline;
+  wake_from_post();
+}
+
+bool reactor::withdraw(timer& deadline) noexcept {
+  std::lock_guard lock(mutex_);
+  if (!std::exchange(deadline.posted, false)) return false;
+  if (deadline.next) deadline.next->previous = deadline.previous;
+  (deadline.previous ? deadline.previous->next : posted_timers_) = deadline.next;
+  return true;
+}
+
+// With the mutex held, so that a timer is either posted or started for withdraw().
+void reactor::start_posted_timers() noexcept {
+  for (auto* each = std::exchange(posted_timers_, nullptr); each;) {
+    auto* next = each->next;
+    each->posted = false;
+    start(*each);
+    each = next;
+  }
 }
 
 void reactor::start_thread() {
@@ -148,7 +179,7 @@ void reactor::loop() noexcept {
     bool ending = false;
     {
       std::lock_guard lock(mutex_);
-      idle = posted_.empty();
+      idle = posted_.empty() && !posted_timers_;
       ending = idle && ending_;
     }
     if (ending && services_.empty()) return;
@@ -240,6 +271,7 @@ void reactor::run_posted() noexcept {
   {
     std::lock_guard lock(mutex_);
     std::swap(taken_, posted_);
+    start_posted_timers();
   }
   run_taken();
 }

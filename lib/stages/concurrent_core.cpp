@@ -112,7 +112,7 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
     if (worker.has_attempts()) {
       co_await worker.take_attempt();
     } else {
-      auto taken = co_await self.ring_.take_filled(done);
+      auto taken = co_await self.ring_.take_filled(done, worker.made_long_call());
       worker.take_filled(taken);
     }
     if (!worker.has_item()) break;
@@ -127,8 +127,8 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
 }
 
 // Thousands of these may wait at once, and GCC 12 stores each awaiter separately in the frame. So
-// rare waits are in a child coroutine. Not the move to another reactor: a child that ends there
-// before the call that started it returns here would leave the worker here.
+// rare waits are in a child coroutine. The move to another reactor is not: if a child ended there
+// before the call that started it had returned, the worker would continue here.
 task<> concurrent_core::await_tasks(task_worker worker) {
   worker.begin_function();
   while (true) {

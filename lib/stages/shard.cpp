@@ -33,9 +33,9 @@ static void require_both_or_none(const char* rank, const char* world) {
               std::string(missing) + " is not set");
 }
 
-// Its own item of a round, and the copies for the last round.
+// This rank's item of the round, and the copies kept for an incomplete last round.
 static std::uint64_t held_by_shard(const detail::shard_part& part) {
-  if (part.remainder == remainder::wrap) return 1 + part.world;
+  if (part.remainder == remainder::wrap) return std::max(part.world, part.world + 1);
   return part.remainder == remainder::pad ? 2 : 1;
 }
 

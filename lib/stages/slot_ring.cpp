@@ -47,7 +47,7 @@ bool slot_ring::filled_awaiter::take() {
   auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this);
   if (consumer && ring_.has_work()) {  // another worker may take that work meanwhile
     lock.unlock();
-    consumer->resume_here_or_later();
+    posts_consumer_ ? consumer->resume_later() : consumer->resume_here_or_later();
     lock.lock();
     consumer = nullptr;
   }
@@ -144,17 +144,6 @@ void slot_ring::finish_early(std::size_t slot) noexcept {
     consumer = finish(slot);
   }
   if (consumer) consumer->resume_later();
-}
-
-bool slot_ring::finish_before_work(std::size_t slot) noexcept {
-  listed_waiter* consumer = nullptr;
-  {
-    std::lock_guard lock(mutex_);
-    if (filled_.empty()) return false;
-    consumer = finish(slot);
-  }
-  if (consumer) consumer->resume_later();
-  return true;
 }
 
 void slot_ring::put_back(std::size_t slot) noexcept {

@@ -232,22 +232,16 @@ std::size_t concurrent_core::computing_worker::work() {
     auto slot = std::exchange(next_, {}).slot;
     drop(slot);
     memory_.end_item(0);
-    return finished(slot, {});
+    return finished(slot);
   }
   if (stage_.options_.items_at_a_time == 1 || next_.attempts > 0) return call_for_one();
   call_for_several();
   return slot_ring::several;
 }
 
-// After a long call, the consumer does not run inside of the worker, which would hold up the next
-// call: another thread may run it. Waking a thread takes as long as several short calls.
-std::size_t concurrent_core::computing_worker::finished(std::size_t slot,
-                                                        clock::duration taken) noexcept {
-  constexpr std::chrono::microseconds long_call{100};
-  if (!attempts_.empty())
-    stage_.ring_.finish_early(slot);
-  else if (taken < long_call || !stage_.ring_.finish_before_work(slot))
-    return slot;
+std::size_t concurrent_core::computing_worker::finished(std::size_t slot) noexcept {
+  if (attempts_.empty()) return slot;
+  stage_.ring_.finish_early(slot);
   return slot_ring::several;
 }
 
@@ -258,6 +252,8 @@ void concurrent_core::computing_worker::begin_time(clock::time_point now) noexce
 }
 
 void concurrent_core::computing_worker::end_time(clock::time_point now) noexcept {
+  constexpr std::chrono::microseconds long_call{100};
+  made_long_call_ = now - began_ >= long_call;
   computed_ += now - began_;
   cpu_.end(now - began_);
   busy_.end(now);
@@ -287,7 +283,7 @@ std::size_t concurrent_core::computing_worker::call_for_one() {
     return slot_ring::several;
   }
   stage_.drop_item(ended.slot);
-  return finished(ended.slot, now - begun);
+  return finished(ended.slot);
 }
 
 void concurrent_core::computing_worker::compute(std::size_t slot) {

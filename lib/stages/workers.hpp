@@ -149,6 +149,10 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   // finished slot for slot_ring::take_filled(), or slot_ring::several.
   std::size_t work();
 
+  // Whether the latest call has lasted longer than it takes to wake a thread. Then the consumer
+  // must not delay the next call.
+  bool made_long_call() const noexcept { return made_long_call_; }
+
  private:
   struct numbered_call : call {
     using call::call;
@@ -166,7 +170,7 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   bool may_try(const called_item& item) noexcept;
 
   void take(const called_item& item) noexcept;
-  std::size_t finished(std::size_t slot, clock::duration taken) noexcept;
+  std::size_t finished(std::size_t slot) noexcept;
   void begin_time(clock::time_point now) noexcept;
   void end_time(clock::time_point now) noexcept;
   std::size_t call_for_one();
@@ -188,7 +192,8 @@ class concurrent_core::computing_worker final : private calling_worker, private 
   called_item next_;                   // item of the next call
   std::uint64_t last_ = 0;             // number_of() the latest item of a call for several
   bool takes_more_ = false;            // whether the call may take further items
-  clock::time_point began_{};          // start of the call
+  bool made_long_call_ = false;
+  clock::time_point began_{};  // start of the call
 };
 
 }  // namespace lade::detail

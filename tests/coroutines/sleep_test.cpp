@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "../support/coroutines.hpp"
+#include "../support/live_allocations.hpp"
 #include "../support/pipelines.hpp"
 #include "../support/reactors.hpp"
 
@@ -217,6 +218,32 @@ TEST_P(WithTimeout, TimeInWhichMemoryIsWaitedForDoesNotCount) {
   claim.waited.end(steady_clock::now());
   rang.wait();
   EXPECT_TRUE(late.rang());
+}
+
+struct two_latches {
+  std::latch begun{1};
+  std::latch released{1};
+};
+
+static task<> finish_in_time(int times) {
+  for (; times > 0; --times) (void)co_await with_timeout(1h, give(1));
+}
+
+TEST_P(WithTimeout, FinishedWorkLeavesNoTimersToABlockedReactor) {
+  runtime runtime(options(1));
+  two_latches block;
+  runtime.reactor().post({[](void* latches) noexcept {
+                            auto& both = *static_cast<two_latches*>(latches);
+                            both.begun.count_down();
+                            both.released.wait();
+                          },
+                          &block});
+  block.begun.wait();
+  sync_wait(runtime, finish_in_time(10));
+  auto blocks = test::blocks_in_use();
+  sync_wait(runtime, finish_in_time(1000));
+  EXPECT_LE(test::blocks_in_use(), blocks + 50);
+  block.released.count_down();
 }
 
 // While memory is waited for, the time that is left stays the same.

@@ -306,11 +306,11 @@ class counted_value {
 
 static counted_value counted_of(int i) { return counted_value(i); }
 static counted_value passed_on(counted_value item) { return item; }
-// The path of 20 items, then of the next 20.
+// The path of 20 items, then that of the next 20.
 static int path_of_value(const counted_value& item) { return item.value / 20 % 2; }
 static std::size_t length_of_value(const counted_value& item) { return length_of(item.value % 7); }
-static async_generator<counted_value> ten_of(counted_value item) {
-  for (int i = 0; i < 10; ++i) {
+static async_generator<counted_value> four_of(counted_value item) {
+  for (int i = 0; i < 4; ++i) {
     counted_value part(item.value);
     co_yield part;
   }
@@ -333,7 +333,7 @@ static void expect_to_hold_what_is_described(const pipeline<T>& what) {
 }
 
 TEST(Description, AStageHoldsNoMoreThanDescribed) {
-  auto items = list_of(200) | map(counted_of, {.concurrency = 1});
+  auto items = list_of(60) | map(counted_of, {.concurrency = 1});
   auto pass = map(passed_on, {.concurrency = 1});
   auto check = [](const auto& what) { expect_to_hold_what_is_described(what); };
   const std::vector inputs{items, items};
@@ -342,8 +342,8 @@ TEST(Description, AStageHoldsNoMoreThanDescribed) {
   check(items | tee(tee_options{.buffer = 3}, pass, pass));
   check(items | bucket(length_of_value, {.boundaries = {2, 4}, .size = 3}));
   for (auto order : {item_order::input, item_order::completion})
-    check(items | flat_map(ten_of, {.concurrency = 2, .buffer = 2, .order = order}));
-  check(items | flat_map(ten_of));
+    check(items | flat_map(four_of, {.concurrency = 2, .buffer = 2, .order = order}));
+  check(items | flat_map(four_of));
   check(merge(inputs));
   check(merge(inputs, {.order = merge_order::arrival}));
   check(zip(items, items));

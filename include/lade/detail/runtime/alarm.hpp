@@ -15,19 +15,19 @@ namespace lade::detail {
 // item and all items before it.
 std::chrono::nanoseconds waited_for_memory(const context& execution, clock::time_point now);
 
-// A time limit that leaves out the time in which the work waits for memory.
+// A time limit. The time in which the work waits for memory does not count.
 class limited_time {
  public:
   // `waited`: the result of waited_for_memory() now.
   limited_time(std::chrono::nanoseconds limit, clock::time_point now,
                std::chrono::nanoseconds waited) noexcept;
 
-  // What is left of the limit. Not positive: it has passed.
+  // The time left; 0 or less if the limit has passed.
   std::chrono::nanoseconds left(clock::time_point now,
                                 std::chrono::nanoseconds waited) const noexcept;
 
-  // The time to look again while some time is left: at least a sixteenth of the limit and 1 ms from
-  // now. While the work waits for memory the time left does not shrink, and short timers would
+  // When to check the limit again: after `left`, but at least a sixteenth of the limit and 1 ms
+  // from now. While the work waits for memory, `left` stays the same, and shorter timers would
   // spin.
   clock::time_point next_look(clock::time_point now, std::chrono::nanoseconds left) const noexcept;
 
@@ -40,22 +40,24 @@ class limited_time {
 // Requests a stop when a time limit has passed, or when a stop is requested in the context.
 //
 // - Ownership: the reactor shares the timer with this object, so the destructor does not wait for
-//   the reactor.
-// - Thread: the limit requests the stop on the thread of a reactor, also while the work blocks all
-//   threads of its pool. The object itself belongs to one coroutine.
+//   the reactor. It withdraws a timer that the reactor has not started.
+// - Thread: the object belongs to one coroutine. When the limit has passed, a reactor's thread
+//   requests the stop. So this also works while the work blocks every thread of its pool. The
+//   thread that stops the context passes that stop on.
 class alarm {
  public:
-  // Begins the time. `limit`: see with_timeout(). `execution` must outlive the alarm, and needs a
-  // runtime.
+  // Starts the timer. `limit`: see with_timeout(). `execution` must have a runtime and outlive the
+  // alarm. Throws std::bad_alloc.
   alarm(const context& execution, std::chrono::nanoseconds limit);
   alarm(const alarm&) = delete;
 
-  // The limit requests no stop that begins afterwards.
+  // If the limit has passed, the reactor may still request the stop afterwards. It then accesses
+  // only the state that it shares with the stop tokens.
   ~alarm();
 
   std::stop_token stop_token() const noexcept { return late_.get_token(); }
 
-  // Whether the limit has passed and has requested the stop.
+  // Whether the limit has passed. The stop is requested right afterwards.
   bool rang() const;
 
  private:

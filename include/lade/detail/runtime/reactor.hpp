@@ -82,7 +82,8 @@ struct timer {
   clock::time_point deadline;
   void (*fired)(timer&) noexcept = nullptr;
 
-  // For the reactor only: a node of a pairing heap.
+  // For the reactor only: a node of a pairing heap, or of the list of posted timers.
+  bool posted = false;
   bool started = false;
   timer* child = nullptr;     // first child; children are not due earlier than their parent
   timer* previous = nullptr;  // previous sibling; of the first child, the parent
@@ -126,10 +127,11 @@ inline constexpr char service_key = 0;
 //          └─────────────────── completed() of all operations that have ended <─────────────────┘
 //
 // - Backend: implements turn(), cancel_begun() and wake(). See uring and fallback.
-// - Threads: post() may be called on any thread. Except where noted, all other members are for the
-//   reactor's thread and take no lock.
-// - Wake-ups: the loop sets asleep_ before its last look at posted_, under mutex_. post() adds the
-//   job under mutex_, then wakes the loop if asleep_ is set. So no job waits in a sleeping reactor.
+// - Threads: post() and withdraw() may be called on any thread. Except where noted, all other
+//   members are for the reactor's thread and take no lock.
+// - Wake-ups: the loop sets asleep_ before its last look at posted_ and posted_timers_, under
+//   mutex_. post() adds to one of them under mutex_, then wakes the loop if asleep_ is set. So no
+//   job or timer waits in a sleeping reactor.
 // - Errors: nothing throws on the reactor's thread. An operation that cannot begin completes with
 //   the error.
 class reactor : public executor {
@@ -177,6 +179,11 @@ class reactor : public executor {
   void start(timer& deadline) noexcept;
   void remove(timer& deadline) noexcept;  // does nothing if it has fired
 
+  // Any thread. post() has the reactor start a timer. withdraw() takes back a posted timer. It
+  // returns false if the reactor has started the timer already.
+  void post(timer& deadline) noexcept;
+  bool withdraw(timer& deadline) noexcept;
+
   // Sets a function that is called on the reactor's thread whenever the thread has used most of a
   // CPU for some milliseconds. It must not throw. Must be called before start_thread().
   void report_busy(std::function<void()> busy) { busy_ = std::move(busy); }
@@ -221,6 +228,8 @@ class reactor : public executor {
   void loop() noexcept;
   void run_posted() noexcept;
   void run_taken() noexcept;
+  void wake_from_post() noexcept;
+  void start_posted_timers() noexcept;
   void fire_timers() noexcept;
   void complete_done() noexcept;
   void measure_load() noexcept;
@@ -231,8 +240,9 @@ class reactor : public executor {
 
   activity activity_;
   std::mutex mutex_;
-  job_queue posted_;     // guarded by mutex_
-  bool ending_ = false;  // guarded by mutex_
+  job_queue posted_;                // guarded by mutex_
+  timer* posted_timers_ = nullptr;  // guarded by mutex_
+  bool ending_ = false;             // guarded by mutex_
   std::atomic<bool> asleep_ = false;
   job_queue taken_;  // the jobs of this turn
   timer_heap timers_;

@@ -26,7 +26,7 @@
 
 namespace lade::detail {
 
-// What a worker keeps of an item that its call moves away.
+// The name and the copy of an item, for after the call that takes the item.
 template <class In>
 struct kept_item {
   kept_name<In> name;

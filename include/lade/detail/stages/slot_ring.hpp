@@ -90,8 +90,13 @@ class slot_ring {
   // the feeder filled, that the worker finished, or that the consumer is done with; at first
   // `none`. take_done_or_stop() throws error(stopped) if the awaiting coroutine is asked to stop.
   // The ring must be closed before a stop ends the other waits.
+  //
+  // take_filled() resumes a consumer that waits for the finished slot. If there is another filled
+  // slot, the consumer runs inline before the worker gets it; with `posts_consumer`, another thread
+  // runs the consumer meanwhile.
   [[nodiscard]] free_awaiter take_free(std::size_t filled) noexcept;
-  [[nodiscard]] filled_awaiter take_filled(std::size_t finished) noexcept;
+  [[nodiscard]] filled_awaiter take_filled(std::size_t finished,
+                                           bool posts_consumer = false) noexcept;
   [[nodiscard]] done_awaiter take_done(std::size_t freed) noexcept;
   [[nodiscard]] done_awaiter take_done_or_stop(std::size_t freed) noexcept;
 
@@ -111,10 +116,6 @@ class slot_ring {
   // held up by a worker that waits for the memory of later ones.
   std::size_t take_more(std::uint64_t behind = 0) noexcept;
   void finish_early(std::size_t slot) noexcept;
-
-  // For a worker whose next work takes long: the same, but only if a filled slot waits. Otherwise
-  // returns false, and take_filled() passes the slot on, which may run the consumer inside.
-  bool finish_before_work(std::size_t slot) noexcept;
 
   // For a worker that owns the slot: its number in the order in which slots were filled. This,
   // take_more() and put_back() require numbers_slots.
@@ -282,7 +283,8 @@ class slot_ring::free_awaiter : private listed_waiter {
 
 class slot_ring::filled_awaiter : private listed_waiter {
  public:
-  filled_awaiter(slot_ring& ring, std::size_t finished) noexcept : ring_(ring), slot_(finished) {}
+  filled_awaiter(slot_ring& ring, std::size_t finished, bool posts_consumer) noexcept
+      : posts_consumer_(posts_consumer), ring_(ring), slot_(finished) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> worker) {
@@ -296,6 +298,7 @@ class slot_ring::filled_awaiter : private listed_waiter {
 
   bool take();  // returns whether the worker has parked
 
+  const bool posts_consumer_;  // first, in the padding of the base: thousands of these may wait
   slot_ring& ring_;
   std::size_t slot_;
 };
@@ -334,8 +337,9 @@ class slot_ring::done_awaiter : private waiter {
 inline slot_ring::free_awaiter slot_ring::take_free(std::size_t filled) noexcept {
   return {*this, filled};
 }
-inline slot_ring::filled_awaiter slot_ring::take_filled(std::size_t finished) noexcept {
-  return {*this, finished};
+inline slot_ring::filled_awaiter slot_ring::take_filled(std::size_t finished,
+                                                        bool posts_consumer) noexcept {
+  return {*this, finished, posts_consumer};
 }
 inline slot_ring::done_awaiter slot_ring::take_done(std::size_t freed) noexcept {
   return {*this, freed, false};

@@ -65,8 +65,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The most items that the fan-out holds: those that wait before the paths, and one that each path
   // has taken.
   // - held_in_step(): every item goes to all paths.
-  // - held_apart(): each item goes to one path. The first path may use the capacity of all paths;
-  //   then each other path may still fill its own buffer.
+  // - held_apart(): each item goes to one path. At worst, one path has filled the capacity of all
+  //   paths, and then every other path fills its own buffer.
   static std::uint64_t held_in_step(std::size_t paths, std::size_t buffer) noexcept {
     return std::uint64_t{paths} * (at_least_one(buffer) + 1);
   }
