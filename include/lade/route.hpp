@@ -55,8 +55,9 @@ struct route_settings {
   // Throws error(invalid_argument) naming the stage and the option if an option is invalid.
   route_settings(const route_options& options, std::string stage, std::size_t paths_in_all);
 
-  // The options of the queue behind all paths of a route.
-  link_options results() const { return link_options::gathering(2 * paths, paths); }
+  // The number of results that the queue behind all paths of a route holds, and its options.
+  std::size_t queued() const noexcept { return 2 * paths; }
+  link_options results() const { return link_options::gathering(queued(), paths); }
 
   // The facts of a route and of a route_batches.
   node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
@@ -232,7 +233,7 @@ class routing final : public node<Out> {
     auto& counters = run.add_stage(settings.name);
     auto items = in_.open(upstream);
     results->count_for(counters);
-    run.run->stages().record_workers(counters, {.slots = 2 * paths_.size(), .gathers = true});
+    run.run->stages().record_workers(counters, {.slots = settings.queued(), .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
     split->start(distribute(split, results.shared(), std::move(items), choose_, upstream, counters),

@@ -46,7 +46,7 @@ task<T> with_timeout(std::chrono::nanoseconds limit, task<T> work,
   try {
     co_return co_await with_context(inner, std::move(work));
   } catch (const error& failure) {
-    if (failure.code() != errc::stopped || !late.rang()) throw;
+    if (failure.code() != errc::stopped || !late.has_expired()) throw;
   }
   throw error(errc::timed_out, doing);
 }

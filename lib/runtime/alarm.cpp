@@ -17,19 +17,20 @@ std::chrono::nanoseconds limited_time::left(clock::time_point now,
   return limit_ - (now - begun_ - (waited - waited_));
 }
 
-clock::time_point limited_time::next_look(clock::time_point now,
-                                          std::chrono::nanoseconds left) const noexcept {
+clock::time_point limited_time::next_check(clock::time_point now,
+                                           std::chrono::nanoseconds left) const noexcept {
   return now + std::max<std::chrono::nanoseconds>(
                    {left, limit_ / 16, std::chrono::nanoseconds(std::chrono::milliseconds(1))});
 }
 
 // The part of an alarm that a reactor may still use when the alarm is gone. kept_ is its reference.
 //
-//   posted ─> set ─> rang
+//   posted ─> set ─> expired
 //     │        ╰───> cancelled ─> end() on the reactor
 //     ╰─ withdrawn
 //
-// The mutex guards the state behind `set`, and the context, which may be gone after cancel().
+// The mutex of the reactor decides between `set` and withdrawn, mutex_ between expired and
+// cancelled. mutex_ also guards the context, which may be gone after cancel().
 class alarm::shared_timer : private timer {
  public:
   shared_timer(const context& execution, std::chrono::nanoseconds limit, clock::time_point now,
@@ -39,7 +40,7 @@ class alarm::shared_timer : private timer {
         time_(limit, now, waited_for_memory(execution, now)),
         late_(std::move(late)) {
     deadline = later(now, limit);
-    fired = [](timer& self) noexcept { static_cast<shared_timer&>(self).look(); };
+    fired = [](timer& self) noexcept { static_cast<shared_timer&>(self).check(); };
   }
 
   void set(std::shared_ptr<shared_timer> self) noexcept {
@@ -54,7 +55,7 @@ class alarm::shared_timer : private timer {
     if (where_.withdraw(*this)) return kept_.reset();
     {
       std::lock_guard lock(mutex_);
-      if (state_ == state::rang) return;
+      if (state_ == state::expired) return;
       state_ = state::cancelled;
     }
     if (where_.is_current())
@@ -63,20 +64,20 @@ class alarm::shared_timer : private timer {
       where_.post({[](void* self) noexcept { static_cast<shared_timer*>(self)->end(); }, this});
   }
 
-  bool rang() const {
+  bool has_expired() const {
     std::lock_guard lock(mutex_);
-    return state_ == state::rang;
+    return state_ == state::expired;
   }
 
  private:
-  enum class state : unsigned char { set, rang, cancelled };
+  enum class state : unsigned char { set, expired, cancelled };
 
   void end() noexcept {
     where_.remove(*this);
     kept_.reset();  // may destroy this
   }
 
-  void look() noexcept {
+  void check() noexcept {
     std::shared_ptr<shared_timer> self;
     {
       std::lock_guard lock(mutex_);
@@ -84,10 +85,10 @@ class alarm::shared_timer : private timer {
       auto now = clock::now();
       auto left = time_.left(now, waited_for_memory(execution_, now));
       if (left.count() > 0) {
-        deadline = time_.next_look(now, left);
+        deadline = time_.next_check(now, left);
         return where_.start(*this);
       }
-      state_ = state::rang;
+      state_ = state::expired;
       self = std::move(kept_);
     }
     late_.request_stop();
@@ -110,6 +111,6 @@ alarm::alarm(const context& execution, std::chrono::nanoseconds limit)
 
 alarm::~alarm() { timer_->cancel(); }
 
-bool alarm::rang() const { return timer_->rang(); }
+bool alarm::has_expired() const { return timer_->has_expired(); }
 
 }  // namespace lade::detail

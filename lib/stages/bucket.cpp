@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 static constexpr auto no_limit = ~std::size_t{0};
@@ -29,19 +31,14 @@ static std::optional<std::uint64_t> held_in_buckets(const bucket_options& option
   return options.size + options.boundaries.size() * (options.size - 1);
 }
 
-static std::string text_of_boundaries(const bucket_options& options) {
-  std::string text;
-  for (auto each : options.boundaries) text += (text.empty() ? "" : " ") + std::to_string(each);
-  return text;
-}
-
 node_facts bucket_facts(node_ptr in, const bucket_options& options, const std::string& stage) {
   auto facts = node_facts::behind(std::move(in), "bucket", stage)
                    .yielding(cardinality::group)
                    .reordering("bucket")
                    .holding(held_in_buckets(options));
   if (!options.boundaries.empty())
-    facts = std::move(facts).with("boundaries", text_of_boundaries(options));
+    facts =
+        std::move(facts).with("boundaries", fmt::format("{}", fmt::join(options.boundaries, " ")));
   if (options.size != no_limit) facts = std::move(facts).with("size", options.size);
   if (options.padded != no_limit) facts = std::move(facts).with("padded", options.padded);
   return std::move(facts).with_flag("drop_last", options.drop_last);

@@ -35,9 +35,7 @@ node_facts zip_facts(std::vector<node_ptr> inputs) {
 
 static std::string text_of_weights(const merge_options& options) {
   if (options.weights_of) return "of the epoch";
-  std::string text;
-  for (auto each : options.weights) text += fmt::format("{}{}", text.empty() ? "" : " ", each);
-  return text;
+  return fmt::format("{}", fmt::join(options.weights, " "));
 }
 
 static node_facts with_order(node_facts facts, const merge_options& options) {

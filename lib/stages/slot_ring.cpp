@@ -47,7 +47,10 @@ bool slot_ring::filled_awaiter::take() {
   auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this);
   if (consumer && ring_.has_work()) {  // another worker may take that work meanwhile
     lock.unlock();
-    posts_consumer_ ? consumer->resume_later() : consumer->resume_here_or_later();
+    if (posts_consumer_)
+      consumer->resume_later();
+    else
+      consumer->resume_here_or_later();
     lock.lock();
     consumer = nullptr;
   }

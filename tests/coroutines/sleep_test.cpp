@@ -211,13 +211,13 @@ TEST_P(WithTimeout, TimeInWhichMemoryIsWaitedForDoesNotCount) {
   context execution{.runtime = &runtime, .claim = &claim};
   claim.waited.begin(steady_clock::now());
   detail::alarm late(execution, 1ns);
-  std::latch rang(1);
-  std::stop_callback count_down(late.stop_token(), [&rang] { rang.count_down(); });
+  std::latch stopped(1);
+  std::stop_callback count_down(late.stop_token(), [&stopped] { stopped.count_down(); });
   sync_wait(runtime, sleep(20ms));
-  EXPECT_FALSE(late.rang());
+  EXPECT_FALSE(late.has_expired());
   claim.waited.end(steady_clock::now());
-  rang.wait();
-  EXPECT_TRUE(late.rang());
+  stopped.wait();
+  EXPECT_TRUE(late.has_expired());
 }
 
 struct two_latches {
@@ -247,15 +247,15 @@ TEST_P(WithTimeout, FinishedWorkLeavesNoTimersToABlockedReactor) {
 }
 
 // While memory is waited for, the time that is left stays the same.
-TEST(LimitedTime, IsLookedAtSeldomWhileItDoesNotPass) {
+TEST(LimitedTime, IsCheckedSeldomWhileItDoesNotPass) {
   auto now = steady_clock::now();
   detail::limited_time brief(1ns, now, 5ms);
   EXPECT_EQ(brief.left(now + 3s, 5ms + 3s), 1ns);
-  EXPECT_EQ(brief.next_look(now, 1ns), now + 1ms);
+  EXPECT_EQ(brief.next_check(now, 1ns), now + 1ms);
   detail::limited_time longer(16s, now, 0ms);
   EXPECT_EQ(longer.left(now + 16s, 100ms), 100ms);
-  EXPECT_EQ(longer.next_look(now, 100ms), now + 1s);
-  EXPECT_EQ(longer.next_look(now, 2s), now + 2s);
+  EXPECT_EQ(longer.next_check(now, 100ms), now + 1s);
+  EXPECT_EQ(longer.next_check(now, 2s), now + 2s);
 }
 
 TEST(LimitedTime, HasPassedWhenNothingIsLeft) {

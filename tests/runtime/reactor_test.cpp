@@ -298,6 +298,32 @@ TEST_P(Reactor, TimersFireInTheOrderOfTheirDeadlines) {
   EXPECT_EQ(fired, expected) << "seed " << seed;
 }
 
+TEST_P(Reactor, APostedTimerFiresUnlessItIsWithdrawn) {
+  struct counting : detail::timer {
+    counting(std::latch& left, detail::clock::time_point at) : to_count(left) {
+      deadline = at;
+      fired = [](detail::timer& self) noexcept {
+        static_cast<counting&>(self).to_count.count_down();
+      };
+    }
+    std::latch& to_count;
+  };
+  std::latch left(2), blocked(1);
+  counting first(left, now()), second(left, now()), third(left, now());
+  counting never(left, detail::clock::time_point::max());
+  runtime runtime(options());
+  auto& reactor = runtime.reactor();
+  reactor.post({[](void* latch) noexcept { static_cast<std::latch*>(latch)->wait(); }, &blocked});
+  for (auto* each : {&first, &second, &third, &never}) reactor.post(*each);
+  EXPECT_TRUE(reactor.withdraw(second));
+  EXPECT_FALSE(reactor.withdraw(second));
+  blocked.count_down();
+  left.wait();
+  EXPECT_FALSE(reactor.withdraw(first));
+  EXPECT_FALSE(reactor.withdraw(never));  // the reactor has started it with the others
+  run_on_reactor(runtime, [&] { reactor.remove(never); });
+}
+
 static task<bool> sleep_for(std::chrono::milliseconds time) {
   co_return co_await detail::sleep_until(now() + time);
 }

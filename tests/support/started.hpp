@@ -17,8 +17,7 @@
 
 namespace lade::test {
 
-// A coroutine that a thread of a test starts, and whoever wakes it goes on with. It can be stopped,
-// so that every wait of it takes the long way.
+// A coroutine that a thread of a test starts. Its stop token makes all its waits stoppable.
 class started : private detail::completion {
  public:
   explicit started(task<> work) : started(std::move(work), context{}) {
@@ -38,7 +37,7 @@ class started : private detail::completion {
   void stop() { stop_.request_stop(); }
   bool ended() const { return ended_; }
 
-  // Whether it has ended, and without having been stopped. Rethrows what it has thrown else.
+  // Whether it has ended without having been stopped. Rethrows its other exceptions.
   bool finished() {
     if (!ended_) return false;
     try {

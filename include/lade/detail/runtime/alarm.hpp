@@ -29,7 +29,7 @@ class limited_time {
   // When to check the limit again: after `left`, but at least a sixteenth of the limit and 1 ms
   // from now. While the work waits for memory, `left` stays the same, and shorter timers would
   // spin.
-  clock::time_point next_look(clock::time_point now, std::chrono::nanoseconds left) const noexcept;
+  clock::time_point next_check(clock::time_point now, std::chrono::nanoseconds left) const noexcept;
 
  private:
   std::chrono::nanoseconds limit_;
@@ -58,7 +58,7 @@ class alarm {
   std::stop_token stop_token() const noexcept { return late_.get_token(); }
 
   // Whether the limit has passed. The stop is requested right afterwards.
-  bool rang() const;
+  bool has_expired() const;
 
  private:
   class shared_timer;
