@@ -172,6 +172,11 @@ std::exception_ptr failure_journal::end_run(stage_error failure) {
   return thrown;
 }
 
+std::exception_ptr failure_journal::reason_to_end(std::exception_ptr failure) const noexcept {
+  std::lock_guard lock(in_->mutex);
+  return in_->final_failures.empty() ? failure : in_->final_failures.front().thrown;
+}
+
 // Replaces exceptions that name no stage: a stop, and std::bad_alloc of the run itself.
 static std::exception_ptr named_failure(const std::exception_ptr& failure) {
   if (is_stop(failure)) return std::make_exception_ptr(error(errc::stopped, "run"));

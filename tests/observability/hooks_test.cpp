@@ -40,6 +40,7 @@ namespace lade {
 using namespace test;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::Not;
@@ -236,6 +237,24 @@ TEST(Hooks, OfAStageThatThrowEndTheRunAndReachTheConsumer) {
                      map([](int i) { return 2 * i; }, {.concurrency = concurrency}) | prefetch(2);
       EXPECT_THAT([&] { collect(runtime, doubled, {.hooks = &hooks}); },
                   ThrowsMessage<std::domain_error>("hook"))
+          << where;
+    }
+}
+
+// The stages of a failed run are left, and items abandoned, before its failure reaches the
+// consumer.
+TEST(Hooks, ThatThrowWhenAFailedRunIsLeftDoNotReplaceItsFailure) {
+  runtime runtime({.threads = 2});
+  for (unsigned concurrency : {1u, 4u})
+    for (auto where : {throwing::leaves_stage, throwing::leaves_item}) {
+      throwing hooks(where);
+      auto refuse = [](int) -> int { throw std::runtime_error("refused"); };
+      auto failing =
+          from(numbers{-1}) |
+          flat_map([](int i) { return std::vector(1000, i); }, {.concurrency = concurrency}) |
+          map(refuse, {.concurrency = concurrency});
+      EXPECT_THAT([&] { collect(runtime, failing, {.hooks = &hooks}); },
+                  ThrowsMessage<stage_error>(HasSubstr("refused")))
           << where;
     }
 }

@@ -39,6 +39,11 @@ class failure_journal {
   std::exception_ptr fail(stage_counters& stage, const failure_policy& policy, std::string item,
                           const lineage& origin, unsigned attempts = 1);
 
+  // Returns the first exception returned by fail(), or `failure` if there is none. Stages are
+  // destroyed while that exception is on its way to the consumer. What they throw then, such as the
+  // exception of a hook, must not replace it.
+  std::exception_ptr reason_to_end(std::exception_ptr failure) const noexcept;
+
   // The last thousand failures.
   std::vector<failure_record> records() const;
 

@@ -114,9 +114,11 @@ class run_state {
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
   void warn(const std::string& text) const;
 
-  // Ends the run with an exception that is not the failure of an item. Called by coroutines of the
-  // run.
-  void end_by(std::exception_ptr failure) noexcept { children_.fail(std::move(failure)); }
+  // Ends the run with an exception that is not the failure of an item; with the failure of an item
+  // if one has ended the run before. Called by coroutines of the run.
+  void end_by(std::exception_ptr failure) noexcept {
+    children_.fail(failures_.reason_to_end(std::move(failure)));
+  }
 
   scope& children() noexcept { return children_; }
 
