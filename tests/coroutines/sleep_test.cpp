@@ -230,8 +230,8 @@ static task<> finish_in_time(int times) {
 }
 
 TEST_P(WithTimeout, FinishedWorkLeavesNoTimersToABlockedReactor) {
+  two_latches block;  // outlives the thread that waits for it
   runtime runtime(options(1));
-  two_latches block;
   runtime.reactor().post({[](void* latches) noexcept {
                             auto& both = *static_cast<two_latches*>(latches);
                             both.begun.count_down();
