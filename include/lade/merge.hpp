@@ -117,6 +117,8 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   auto options = arrivals_of(inputs.size());
   if (end == merge_end::first) options.ends_after = std::min<std::size_t>(1, inputs.size());
   options.counts_items = true;
+  options.measures_inputs = true;
+  options.ring.measures_feeders = true;
   owner<link_base> merged(std::make_shared<link<T>>(run, options));
   merged->count_for(counters);
   run.run->stages().record_workers(counters, {.slots = 2 * inputs.size(), .gathers = true});

@@ -249,7 +249,13 @@ class routing final : public node<Out> {
     std::exception_ptr failure;
     try {
       lineage origin;  // includes the items dropped before
-      while (auto* item = co_await in.next()) {
+      while (true) {
+        T* item = nullptr;
+        {
+          split_base::asking waiting(*split);
+          item = co_await in.next();
+        }
+        if (!item) break;
         increment(counters.in);
         origin.merge(in.origin());
         if (run.run->failures().is_behind()) co_await run.run->failures().room();

@@ -218,9 +218,11 @@ class batch_routing final : public node<Out> {
     try {
       while (true) {
         co_await split->room(split_base::batches);
-        split->record_asking(true);
-        auto* batch = co_await input.next();
-        split->record_asking(false);
+        in* batch = nullptr;
+        {
+          split_base::asking waiting(*split);
+          batch = co_await input.next();
+        }
         if (!batch) break;
         if (run.run->failures().is_behind()) co_await run.run->failures().room();
         counters.in.fetch_add(batch->size(), std::memory_order_relaxed);

@@ -75,8 +75,8 @@ struct stage_statistics {
   std::chrono::nanoseconds preempted{};  // of `returned`: time runnable without a CPU; as `cpu`
   std::chrono::nanoseconds awaited{};    // of `returned`: flat_map's calls for parts that awaited
   std::chrono::nanoseconds paused{};     // time its workers paused before retries
-  std::chrono::nanoseconds input_wait{};      // time its feeder was starved by the stage before
-  std::chrono::nanoseconds output_wait{};     // time its feeder was blocked: all slots were in use
+  std::chrono::nanoseconds input_wait{};      // time it waited for its input; for all if several
+  std::chrono::nanoseconds output_wait{};     // time it took no item: all slots were in use
   std::chrono::nanoseconds memory_wait{};     // time its feeder, or some calls, waited for memory
   std::chrono::nanoseconds starving{};        // time the next stage was starved by this one
   duration_counts input_waits, output_waits;  // single waits of input_wait and output_wait, if over

@@ -127,9 +127,11 @@ class tee_core {
     try {
       while (true) {
         co_await split->room(split_base::all_paths);
-        split->record_asking(true);
-        auto* item = co_await in.next();
-        split->record_asking(false);
+        T* item = nullptr;
+        {
+          split_base::asking waiting(*split);
+          item = co_await in.next();
+        }
         if (!item) break;
         increment(counters.in);
         for (std::size_t path = 0; path + 1 < paths; ++path) split->give(path, *item, in.origin());

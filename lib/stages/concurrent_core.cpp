@@ -24,8 +24,9 @@ static link_options link_with_workers(const concurrent_options& options) {
                    .order = options.order,
                    .numbers_slots = options.items_at_a_time > 1,
                    .waits_for_memory = true,
-                   .measures_feeder = true},
+                   .measures_feeders = true},
           .counts_items = true,
+          .measures_inputs = true,
           .is_reported = true};
 }
 

@@ -24,6 +24,7 @@ link_base::link_base(std::shared_ptr<run_state> run, const link_options& options
       reported_(options.is_reported && run_->watches_stalls() ? options.ring.slots : 0),
       claim_(ring_.wanted()),
       live_(options.ends_after),
+      inputs_(options.ring.feeders),
       on_consumer_stop_(std::move(consumer), close_on_stop<link_base>{*this}) {
   if (!options_.carries_results) context_.claim = &claim_;
   context_.place = path_.get();
@@ -63,10 +64,8 @@ task<> link_base::fill_from(generator& input) {
     filled = slot_ring::none;
     taken_slot free(ring_, taken);
     void* next = nullptr;
-    if (measures_input()) {
-      stopwatch waiting(counters_->input_wait);
-      next = co_await input.next();
-    } else {
+    {
+      input_wait waiting(*this);
       next = co_await input.next();
     }
     if (!next) {
@@ -102,8 +101,22 @@ void link_base::report_waiting(std::size_t slot, const void* item) {
   reported.name = name_of_item(item);
 }
 
+void link_base::begin_input_wait() noexcept {
+  if (!measures_inputs()) return;
+  if (has_one_input()) return counters_->input_wait.begin(clock::now());
+  std::lock_guard lock(mutex_);
+  if (++awaited_ == inputs_) counters_->input_wait.begin(clock::now());
+}
+
+void link_base::end_input_wait() noexcept {
+  if (!measures_inputs()) return;
+  if (has_one_input()) return counters_->input_wait.end(clock::now());
+  std::lock_guard lock(mutex_);
+  if (awaited_-- == inputs_) counters_->input_wait.end(clock::now());
+}
+
 void link_base::count_in() noexcept {
-  if (options_.ring.feeders == 1)
+  if (has_one_input())
     increment(counters_->in);
   else
     counters_->in.fetch_add(1, std::memory_order_relaxed);
@@ -132,6 +145,8 @@ void link_base::end_input(std::exception_ptr failure) noexcept {
   bool over = false;
   {
     std::lock_guard lock(mutex_);
+    if (measures_inputs() && awaited_ == --inputs_ && awaited_ > 0)
+      counters_->input_wait.begin(clock::now());
     if (live_ == 0) return;
     live_ = failure && !patient_ ? 0 : live_ - 1;
     if (!failure_) failure_ = std::move(failure);

@@ -319,7 +319,7 @@ std::size_t slot_ring::begin_item() noexcept {
 
 void slot_ring::record_missing(missing now) noexcept {
   auto before = std::exchange(missing_, now);
-  if (before == now || !options_.measures_feeder) return;
+  if (before == now || !options_.measures_feeders) return;
   auto time = clock::now();
   if (before == missing::slot) counters_->output_wait.end(time);
   if (before == missing::memory) counters_->memory_wait.end(time);

@@ -13,6 +13,15 @@ const path_place* watched_place(const path_place* inner) noexcept {
 void in_flight_mark::enter() const noexcept { where_->split->enter(where_->path, is_); }
 void in_flight_mark::leave() const noexcept { where_->split->leave(where_->path, is_); }
 
+// The begin of a wait, or its end.
+static void record(waiting_time& wait, bool begins) noexcept {
+  auto now = clock::now();
+  if (begins)
+    wait.begin(now);
+  else
+    wait.end(now);
+}
+
 split_base::~split_base() {
   if (where_ && mark_) where_->split->leave(where_->path, *mark_);
 }
@@ -34,11 +43,17 @@ std::optional<split_base::standstill> split_base::stuck() const {
 }
 
 void split_base::record_asking(bool asks) {
+  if (counters_) record(counters_->input_wait, asks);
+  if (!watching_) return;
   {
     std::lock_guard lock(mutex_);
     asking_ = asks;
   }
   look();
+}
+
+void split_base::record_blocked(bool blocked) noexcept {
+  if (counters_) record(counters_->output_wait, blocked);
 }
 
 void split_base::record_made(std::size_t path) {

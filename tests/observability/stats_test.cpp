@@ -944,6 +944,111 @@ TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
   expect_a_wait_of(now.elapsed, since.stages[2].output_waits);
 }
 
+// The zeros of a stage that is not opened yet.
+static stage_statistics stage_of(const run_statistics& run, std::string_view name) {
+  auto stage = std::ranges::find(run.stages, name, &stage_statistics::name);
+  return stage == run.stages.end() ? stage_statistics() : *stage;
+}
+
+// Calls test(stage, name) for stages that take their items in coroutines of their own.
+template <class Test>
+static void for_each_taking_stage(Test test) {
+  using items = pipeline<int>;
+  auto same = [](int i) { return i; };
+  auto twice = [](int i) { return std::vector{i, i}; };
+  auto each = [](std::vector<int> all) { return all; };
+  auto odd = [](int i) { return i % 2; };
+  auto queued = map(same, {.concurrency = 2, .buffer = 0});
+  for (auto order : {item_order::input, item_order::completion}) {
+    auto stage = flat_map(twice, {.concurrency = 2, .buffer = 1, .order = order});
+    test([=](const items& in) { return in | stage; }, "flat_map");
+  }
+  auto merged = [=](const items& in) {
+    return merge(std::vector<items>{in, in | map(same)}, {.order = merge_order::arrival});
+  };
+  test(merged, "merge");
+  test([=](const items& in) { return in | route(odd, {.buffer = 1}, queued, queued); }, "route");
+  test([=](const items& in) { return in | tee({.buffer = 1}, queued, queued); }, "tee");
+  auto parts = [=](const items& in) {
+    auto path = map(std::identity());
+    return in | batch(2) | route_batches(odd, {.buffer = 1}, path, path) | flat_map(each);
+  };
+  test(parts, "route_batches");
+}
+
+TEST(RunStatistics, TellThatAStageWithSeveralQueuesIsBlocked) {
+  for_each_taking_stage([](auto taking, auto name) {
+    runtime runtime({.threads = 4});
+    auto items = runtime.run(taking(from(up_to(50))));
+    test::wait_until([&] {
+      auto now = meanwhile(items);
+      return stage_of(now, name).output_wait == now.elapsed &&
+             stage_of(now, name).input_wait == 0ns;
+    });
+    while (items.wait_next()) {}
+    EXPECT_GE(stage_of(items.statistics(), name).output_waits.total(), 1u);
+  });
+}
+
+TEST(RunStatistics, TellThatAStageWithSeveralQueuesWaitsForItsInputs) {
+  for_each_taking_stage([](auto taking, auto name) {
+    runtime runtime({.threads = 4});
+    test::gate gate;
+    auto source = [&gate, i = 0]() mutable -> std::optional<int> {
+      if (i == 4) gate.pass();
+      return i < 10 ? std::optional<int>(i++) : std::nullopt;
+    };
+    auto items = runtime.run(taking(from(source)));
+    std::thread consumer([&] {
+      while (items.wait_next()) {}
+    });
+    gate.wait_for(1);
+    test::wait_until([&] {
+      auto now = meanwhile(items);
+      return stage_of(now, name).input_wait == now.elapsed &&
+             stage_of(now, name).output_wait == 0ns;
+    });
+    gate.open();
+    consumer.join();
+    EXPECT_GE(stage_of(items.statistics(), name).input_waits.total(), 1u);
+  });
+}
+
+TEST(RunStatistics, AMergeWaitsForItsInputsOnlyWhileItWaitsForAllThatAreLive) {
+  runtime runtime({.threads = 4});
+  test::gate first, second;
+  auto behind = [](test::gate& gate) {
+    return from([&gate, i = 0]() mutable -> std::optional<int> {
+      if (i == 1) gate.pass();
+      return i < 3 ? std::optional<int>(i++) : std::nullopt;
+    });
+  };
+  auto third = [&, i = 0]() mutable -> std::optional<int> {
+    if (i == 0) {
+      first.wait_for(1);
+      second.wait_for(1);
+    }
+    return i < 30 ? std::optional<int>(i++) : std::nullopt;
+  };
+  auto merged = merge(std::vector<pipeline<int>>{behind(first), behind(second), from(third)},
+                      {.order = merge_order::arrival});
+  auto items = runtime.run(merged, {.ready = 1});
+  test::wait_until([&] {  // the third waits for room
+    auto now = meanwhile(items);
+    auto merge = stage_of(now, "merge");
+    return merge.output_wait == now.elapsed && merge.input_wait == 0ns;
+  });
+  for (int i = 0; i < 32; ++i) EXPECT_TRUE(items.wait_next());
+  test::wait_until([&] {  // the third has ended
+    auto now = meanwhile(items);
+    return stage_of(now, "merge").input_wait == now.elapsed;
+  });
+  first.open();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(items.wait_next());
+  second.open();
+  EXPECT_EQ(collect(items).size(), 2u);
+}
+
 // Of a stage that is inside of as many calls as it makes at a time, since before.
 template <class Attach>
 static run_statistics while_called(const Attach& attach, int calls) {

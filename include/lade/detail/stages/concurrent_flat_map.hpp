@@ -126,6 +126,7 @@ class concurrent_flat_map final
   static link_options options_of_branches(std::size_t queued) {
     auto options = queue_options(queued, 1);
     options.marks_items = false;
+    options.ring.measures_feeders = true;
     return options;
   }
 
@@ -173,7 +174,10 @@ class concurrent_flat_map final
       co_yield yielded;
     }
     while (true) {
-      co_await self->room_.acquire();
+      {
+        stopwatch blocked(self->counters_.output_wait);  // while `concurrency` items are split
+        co_await self->room_.acquire();
+      }
       permit may_split(self);
       auto* item = co_await self->next_item(upstream);
       if (!item) co_return;

@@ -43,6 +43,9 @@ struct link_options {
   // Whether the link counts the input and output items of the stage.
   bool counts_items = false;
 
+  // Whether the statistics count the time in which all live inputs are waited for (input_wait).
+  bool measures_inputs = false;
+
   // Whether items in the link are marked as in flight in the path that contains it. Not if the
   // items are branches, whose own items have marks.
   bool marks_items = true;
@@ -66,8 +69,9 @@ struct link_options {
 
   // The options of a queue of up to `queued` items from one input, for a stage of its own.
   static link_options ahead(std::size_t queued) {
-    return {.ring = {.slots = queued, .waits_for_memory = true, .measures_feeder = true},
+    return {.ring = {.slots = queued, .waits_for_memory = true, .measures_feeders = true},
             .counts_items = true,
+            .measures_inputs = true,
             .is_reported = true};
   }
 
@@ -103,7 +107,7 @@ struct link_options {
 // - End: when `ends_after` inputs have ended, or the first has failed. Items in the queue are still
 //   delivered; then the first failure is rethrown. After close() they are not delivered; they are
 //   dropped with the link.
-// - Lock: mutex_ guards the number of live inputs and the first failure. The coroutine that took a
+// - Lock: mutex_ guards the numbers of inputs and the first failure. The coroutine that took a
 //   slot from the ring accesses its slot_record, and its reported_item; the mutex of the ring
 //   orders successive owners. Reports read the origin and the reported_item under that mutex.
 // - Memory: the link's demand makes the item that the consumer waits for urgent.
@@ -226,6 +230,17 @@ class link_base : public std::enable_shared_from_this<link_base> {
     std::size_t number_;
   };
 
+  // The wait of a drain for the next item of its input, from construction to destruction.
+  class input_wait {
+   public:
+    explicit input_wait(link_base& link) noexcept : link_(link) { link_.begin_input_wait(); }
+    input_wait(const input_wait&) = delete;
+    ~input_wait() { link_.end_input_wait(); }
+
+   private:
+    link_base& link_;
+  };
+
   // The interface for reports. Not the link itself: they must not call a virtual function of an
   // object whose derived part is still being constructed.
   class report final : private overviewed {
@@ -264,7 +279,10 @@ class link_base : public std::enable_shared_from_this<link_base> {
   }
   void count_in() noexcept;
   void estimate_memory() noexcept;
-  bool measures_input() const noexcept { return options_.ring.measures_feeder && counters_; }
+  bool measures_inputs() const noexcept { return options_.measures_inputs && counters_; }
+  bool has_one_input() const noexcept { return options_.ring.feeders == 1; }
+  void begin_input_wait() noexcept;
+  void end_input_wait() noexcept;
   void deliver_rest(taken_slot& free, const lineage& rest);
   void begin_wait();
   void end_wait();
@@ -281,6 +299,8 @@ class link_base : public std::enable_shared_from_this<link_base> {
   memory_claim claim_;
   mutable std::mutex mutex_;  // guards the members below, up to failure_
   std::size_t live_;          // inputs that must end before the link does
+  std::size_t inputs_;        // live inputs
+  std::size_t awaited_ = 0;   // live inputs that are waited for, if several are measured
   bool patient_ = false;
   std::exception_ptr failure_;
   std::stop_callback<close_on_stop<link_base>> on_consumer_stop_;

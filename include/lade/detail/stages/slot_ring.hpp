@@ -37,10 +37,12 @@ struct slot_ring_options {
   // Whether a feeder is woken as soon as a slot is free, instead of when several are.
   bool wakes_at_once = false;
 
-  // Whether feeders wait while the memory budget is exhausted, and whether their waits count in the
-  // statistics. The latter requires that there is one feeder.
+  // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
-  bool measures_feeder = false;
+
+  // Whether the statistics count the time in which at least one feeder waits for a slot
+  // (output_wait) or for memory (memory_wait).
+  bool measures_feeders = false;
 };
 
 // Passes the slots of a stage between its coroutines:

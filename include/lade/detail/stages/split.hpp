@@ -100,8 +100,6 @@ class split_base : public std::enable_shared_from_this<split_base> {
   };
   std::optional<standstill> stuck() const;
 
-  // Whether the input waits for an item of the stage before.
-  void record_asking(bool asks);
   // The path has made a result; the output waits for a result or batch; that wait has ended.
   void record_made(std::size_t path);
   void record_awaited(std::size_t path);
@@ -114,6 +112,9 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The caller must call look() after it has released that mutex.
   void replace(std::size_t path, std::optional<in_flight_mark::kind> old,
                std::optional<in_flight_mark::kind> by);
+
+  // The wait of the input for an item of the stage before, from construction to destruction.
+  class asking;
 
   // For the input: `co_await room(where)` suspends until there is capacity for one more item, or
   // the path needs no more. If the other paths are empty, one path may hold as many items as all
@@ -161,15 +162,21 @@ class split_base : public std::enable_shared_from_this<split_base> {
   bool is_awaited_in_vain() const;
   void record_given(std::size_t path) noexcept;
 
+  // Sets the stage whose statistics the waits of the input add to. Must be called before the first.
+  void count_for(stage_counters& counters) noexcept { counters_ = &counters; }
+
   mutable mutex mutex_;
   std::vector<branch> branches_;
   bool over_ = false;
 
  private:
+  void record_asking(bool asks);
+  void record_blocked(bool blocked) noexcept;
   bool is_full(const branch& path) const;
   bool has_enough(const branch& path) const;
   std::size_t waiting_in_all() const;
 
+  stage_counters* counters_ = nullptr;
   std::exception_ptr failure_;
   const std::size_t buffer_;
   std::size_t in_flight_ = 0;  // batches in flight
@@ -189,6 +196,16 @@ class split_base : public std::enable_shared_from_this<split_base> {
   std::stop_source paths_{std::nostopstate};
 };
 
+class split_base::asking {
+ public:
+  explicit asking(split_base& split) : split_(split) { split_.record_asking(true); }
+  asking(const asking&) = delete;
+  ~asking() { split_.record_asking(false); }
+
+ private:
+  split_base& split_;
+};
+
 class split_base::room_awaiter : private waiter {
  public:
   room_awaiter(split_base& split, std::size_t where) noexcept : split_(split), where_(where) {}
@@ -198,16 +215,30 @@ class split_base::room_awaiter : private waiter {
     auto self = split_.shared_from_this();  // the input may resume, and end, at once
     bool parked = park(input, self->mutex_, self->input_, [this, &self] {
       self->wanted_ = where_;
-      return self->over_ || self->has_room();
+      if (self->over_ || self->has_room()) return true;
+      begin_wait();
+      return false;
     });
     if (parked) self->look();
     return parked;
   }
-  void await_resume() { finish("wait for room in a path"); }
+  void await_resume() {
+    end_wait();
+    finish("wait for room in a path");
+  }
 
  private:
+  // A wait may begin twice: see waiter::park().
+  void begin_wait() noexcept {
+    if (!std::exchange(waits_, true)) split_.record_blocked(true);
+  }
+  void end_wait() noexcept {
+    if (std::exchange(waits_, false)) split_.record_blocked(false);
+  }
+
   split_base& split_;
   std::size_t where_;
+  bool waits_ = false;
 };
 
 inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
@@ -231,6 +262,7 @@ class split : public split_base {
   void start(task<> input, stage_counters& counters) {
     context_ = run_.run->make_context(stop_.get_token());
     work_for(counters, context_);
+    count_for(counters);
     if (wanted()) context_.claim = &claim_.emplace(wanted());
     run_.run->start(shared_from_this(), context_, std::move(input));
   }
