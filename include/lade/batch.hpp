@@ -435,6 +435,8 @@ class slot_batching {
 
  private:
   node_facts facts(node_ptr in) const;
+  failure_policy policy() const;
+  time_limits limits() const { return {options_.timeout, options_.deadline}; }
   std::optional<std::uint64_t> most_held() const;
   concurrent_options options_for(const open_context& run) const;
 

@@ -54,6 +54,8 @@ class batch_by_stage {
     return detail::make_pipeline<out>(
         detail::node_facts::behind(in.last(), "batch_by", name_)
             .yielding(cardinality::group)
+            .ordered(stage_ordering::custom)
+            .with(policy_)
             .refusing_state(name_ + " decides which items it holds back"),
         [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.name_);

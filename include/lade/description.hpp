@@ -25,7 +25,7 @@ enum class cardinality : std::uint8_t {
 // takes its items ahead. A stage works inline, on the thread that asks for an item, if it does
 // neither before the next stage asks.
 enum class stage_executor : std::uint8_t {
-  in_place,  // inline, on the caller's thread
+  caller,    // inline, on the thread of the next stage
   cpu_pool,  // the runtime's pool
   own_pool,  // a dedicated pool: the thread_pool of its options
   reactor,   // an I/O thread of the runtime
@@ -44,12 +44,12 @@ struct stage_description {
   std::string name;                 // name in statistics, traces and errors
   std::vector<std::size_t> inputs;  // stages whose items it takes, as indices of `stages`
   lade::cardinality cardinality = lade::cardinality::one;
-  stage_executor executor = stage_executor::in_place;
+  stage_executor executor = stage_executor::caller;
   stage_ordering ordering = stage_ordering::kept;
 
   // Names and values of options that define the stage's work and its concurrency. For `from`, also
-  // "order" and "shard" for each step that orders its list. Options for failures, time limits,
-  // memory and fields are left out, and most options with their default value.
+  // "order" and "shard" for each step that orders its list. Options for memory and
+  // fields are left out, most options with their default value, and those that the run determines.
   std::vector<std::pair<std::string, std::string>> options;
 
   // The number of items that it yields in an epoch, if no item fails and is dropped. Nothing if it
@@ -89,7 +89,7 @@ struct pipeline_description {
 // it.
 //
 //   {"stages":[{"name":"source","kind":"from","inputs":[],"cardinality":"source",
-//               "executor":"in_place","ordering":"kept","options":{},"size":50000,
+//               "executor":"caller","ordering":"kept","options":{},"size":50000,
 //               "held_items":null,"held_bytes":null,"refuses_state":null}, ...]}
 //
 // The lines are printable: a control character in a name or an option is an escape there. They

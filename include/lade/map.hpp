@@ -115,6 +115,7 @@ class map_settings {
 
   // The facts of a node with these settings.
   node_facts facts(node_ptr in, std::string kind, const function_facts& function) const;
+  node_facts concurrent_facts(node_facts facts, const function_facts& function) const;
 
   // Whether a plain function runs inline, on the thread of the next stage, without workers.
   bool is_inline(const run_options& run) const noexcept;

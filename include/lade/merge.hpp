@@ -199,6 +199,7 @@ auto combine(F coroutine, const through_options& options, const pipeline<In>&...
       detail::node_facts::behind_all(detail::nodes_of(inputs...), "combine", custom.name())
           .yielding(cardinality::custom)
           .following(options.lineage, custom.name())
+          .with(custom.given_policy())
           .pairing(),
       [coroutine = detail::shared_const(std::move(coroutine)), custom,
        inputs...](const detail::open_context& run) {

@@ -179,7 +179,8 @@ sample_batch pad_samples(std::vector<sample> samples, std::span<const std::strin
                          const pad_options& options, const context& execution);
 
 // Completes the facts of a stage that open_collating() opens.
-node_facts collating(node_facts of_stage, unsigned concurrency, const thread_pool* pool);
+node_facts collating(node_facts of_stage, unsigned concurrency, const thread_pool* pool,
+                     const failure_policy& policy);
 
 // Opens a stage of workers that call make(batch, context). The stage holds as many finished batches
 // as it has workers.
@@ -314,7 +315,8 @@ class pack_stage {
   pipeline<packed_batch> attach(const pipeline<std::vector<S>>& in) const {
     return detail::make_pipeline<packed_batch>(
         detail::collating(detail::node_facts::behind(in.last(), "pack", name_),
-                          options_.concurrency, options_.pool),
+                          options_.concurrency, options_.pool,
+                          {.finally = options_.on_error, .budget = options_.error_budget}),
         [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<packed_batch>(
               in, run, self.name_, self.options_,

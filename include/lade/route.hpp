@@ -298,7 +298,7 @@ class route_description {
   // Appends a node of type Step, which routes items of type T, to the pipeline.
   template <template <class, class> class Step, class T, class In, class Chooser>
   auto attach_as(const pipeline<In>& in, Chooser choose) const {
-    auto attached = attach_paths(paths_, in);
+    auto attached = attach_paths(paths_, in, std::nullopt);
     using out = typename end_of_paths<decltype(attached)>::type;
     auto paths = as_list<out>(attached);
     counted_ptr step(new Step<T, out>(in, std::move(paths), std::move(choose)));

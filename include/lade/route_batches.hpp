@@ -276,7 +276,7 @@ class batch_routing final : public node<Out> {
 
   static task<std::optional<parted>> next_of(batches& begun, split_base& split,
                                              stage_counters& counters) {
-    stopwatch waiting(counters.starving);
+    stopwatch waiting(counters.next_starved);
     split.record_awaited(split_base::batches);
     auto batch = co_await begun.pop();
     split.record_taken(split_base::batches);

@@ -48,8 +48,8 @@ struct slow_item {
 };
 
 // One stage of a run, at one moment. Times are sums over its workers. A stage that works inline has
-// no `cpu` and no waits, except `starving` if it holds items. It has `busy` and `durations` only if
-// it is a map, filter, flat_map or batch_by.
+// no `cpu` and no waits, except `next_starved` if it holds items. It has `busy` and `durations`
+// only if it is a map, filter, flat_map or batch_by.
 struct stage_statistics {
   // If several stages have the same name, the second from the source on is "name (2)". The same
   // holds in errors, failures, hooks and traces.
@@ -78,7 +78,7 @@ struct stage_statistics {
   std::chrono::nanoseconds input_wait{};      // time it waited for its input; for all if several
   std::chrono::nanoseconds output_wait{};     // time it took no item: all slots were in use
   std::chrono::nanoseconds memory_wait{};     // time its feeder, or some calls, waited for memory
-  std::chrono::nanoseconds starving{};        // time the next stage was starved by this one
+  std::chrono::nanoseconds next_starved{};    // time the next stage was starved by this one
   duration_counts input_waits, output_waits;  // single waits of input_wait and output_wait, if over
   duration_counts durations;  // durations of calls for an item; in flat_map for a part, or the end
   std::chrono::nanoseconds p50{}, p90{}, p99{};  // quantiles of `durations`
@@ -380,7 +380,7 @@ class stage_counters {
   call_time paused;
   cpu_times cpu;
   std::atomic<std::int64_t> awaited = 0;
-  waiting_time input_wait, output_wait, starving;
+  waiting_time input_wait, output_wait, next_starved;
   shared_waiting_time memory_wait;
   duration_histogram latency;
   slowest_calls slowest;

@@ -158,7 +158,7 @@ class tee_stage {
   template <class T>
   auto attach(const pipeline<T>& in) const {
     static_assert(std::copy_constructible<T>, "lade::tee: items must be copyable");
-    return core_.attach(in, detail::attach_paths(paths_, in));
+    return core_.attach(in, detail::attach_paths(paths_, in, in.last()->facts().size()));
   }
 
  private:

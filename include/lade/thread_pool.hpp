@@ -72,6 +72,7 @@ class thread_pool final : public detail::executor {
   ~thread_pool();
 
   unsigned size() const noexcept;
+  const std::string& name() const noexcept;  // as cut to 15 bytes
 
   void post(detail::job work) noexcept override;
   bool run_some() noexcept override;

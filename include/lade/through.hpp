@@ -162,6 +162,7 @@ class custom_stage {
 
   const std::string& name() const noexcept { return name_; }
   lineage_rule rule() const noexcept { return rule_; }
+  failure_policy given_policy() const { return skips() ? policy_ : failure_policy(); }
   bool skips() const noexcept { return policy_.finally == on_error::skip; }
 
   // Objects for one run. check(): null without a lineage rule. inputs(): null unless failures are
@@ -278,7 +279,8 @@ class through_stage {
     return detail::make_pipeline<out>(
         detail::node_facts::behind(in.last(), "through", custom_.name())
             .yielding(cardinality::custom)
-            .following(custom_.rule(), custom_.name()),
+            .following(custom_.rule(), custom_.name())
+            .with(custom_.given_policy()),
         [in, self = *this](const detail::open_context& run) {
           auto& counters = run.add_stage(self.custom_.name());
           auto check = self.custom_.check();

@@ -137,7 +137,8 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
   time("output_wait_seconds_total", "Time blocked on output: the next stage is slow.",
        stage.output_wait);
   time("memory_wait_seconds_total", "Time blocked on memory, before an item.", stage.memory_wait);
-  time("starving_seconds_total", "Time that the next stage waited for this one.", stage.starving);
+  time("next_starved_seconds_total", "Time that the next stage waited for this one.",
+       stage.next_starved);
   add("lade_stage_workers", gauge, "Concurrency: items that are processed at a time.",
       stage.workers, labels);
   add("lade_stage_slots", gauge, "Items that the stage may hold.", static_cast<double>(stage.slots),

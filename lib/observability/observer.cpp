@@ -61,7 +61,7 @@ void run_watch::look(std::span<const activity::step> blocking) noexcept {
 }
 
 void run_watch::look_for_stall() {
-  auto waited = run_->sink.starving.until(clock::now());
+  auto waited = run_->sink.next_starved.until(clock::now());
   if (auto now = run_->sink.out.load(); now != delivered_) {
     delivered_ = now;
     waited_before_ = waited;

@@ -181,7 +181,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.input_wait = input_wait.until(moment);
   now.output_wait = output_wait.until(moment);
   now.memory_wait = memory_wait.until(moment);
-  now.starving = starving.until(moment);
+  now.next_starved = next_starved.until(moment);
   now.input_waits = input_wait.ended();
   now.output_waits = output_wait.ended();
   now.durations = latency.now();

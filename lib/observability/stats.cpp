@@ -37,7 +37,7 @@ static void subtract(stage_statistics& stage, const stage_statistics& earlier) {
   stage.input_wait -= earlier.input_wait;
   stage.output_wait -= earlier.output_wait;
   stage.memory_wait -= earlier.memory_wait;
-  stage.starving -= earlier.starving;
+  stage.next_starved -= earlier.next_starved;
   stage.input_waits -= earlier.input_waits;
   stage.output_waits -= earlier.output_waits;
   stage.durations -= earlier.durations;
@@ -86,7 +86,7 @@ double qps(const run_statistics& run) { return per_second(run.delivered, run.ela
 
 std::optional<double> readiness(const stage_statistics& stage, nanoseconds elapsed) {
   if (stage.slots == 0) return std::nullopt;
-  return not_waited(stage.starving, elapsed);
+  return not_waited(stage.next_starved, elapsed);
 }
 double readiness(const run_statistics& run) { return not_waited(run.sink_wait, run.elapsed); }
 
@@ -184,7 +184,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"input_wait", seconds(stage.input_wait)},
       {"output_wait", seconds(stage.output_wait)},
       {"memory_wait", seconds(stage.memory_wait)},
-      {"starving", seconds(stage.starving)},
+      {"next_starved", seconds(stage.next_starved)},
       {"p50", seconds(stage.p50)},
       {"p90", seconds(stage.p90)},
       {"p99", seconds(stage.p99)},

@@ -231,7 +231,7 @@ static slow_items slow_items_of(const stage_statistics& stage) {
 static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
   auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
   for (auto& stage : run.stages)
-    if (stage.workers > 0 && often(stage.output_wait) && often(stage.starving) &&
+    if (stage.workers > 0 && often(stage.output_wait) && often(stage.next_starved) &&
         often(slow_items_of(stage).together))
       return &stage;
   return nullptr;
@@ -244,13 +244,13 @@ static std::string limited_by_slow_items(const stage_statistics& stage, const ru
       "one {} of the time, while finished items are queued behind it: raise the buffer of {}, or "
       "yield items as they finish (item_order::completion).",
       stage.name, stage.durations.total() / slow.count, short_time(slow.least),
-      short_time(stage.p50), percent(share(stage.starving, run.elapsed)), stage.name);
+      short_time(stage.p50), percent(share(stage.next_starved, run.elapsed)), stage.name);
 }
 
 // The time for which a wait for memory delayed the next stage, at most. A stage that reads ahead
 // also waits for memory, but delays nobody.
 static nanoseconds memory_lack(const stage_statistics& stage) {
-  return stage.slots ? std::min(stage.memory_wait, stage.starving) : stage.memory_wait;
+  return stage.slots ? std::min(stage.memory_wait, stage.next_starved) : stage.memory_wait;
 }
 
 // Whether a stage is slow because it waits for memory. During such a wait, a stage that awaits
@@ -300,7 +300,7 @@ struct stage_gap {
   void close(const stage_statistics* with, nanoseconds waited) {
     behind = with;
     time = waited;
-    for (auto* each : before) time -= each->starving;
+    for (auto* each : before) time -= each->next_starved;
   }
 };
 

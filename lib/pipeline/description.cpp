@@ -106,7 +106,7 @@ static std::string_view name_of(cardinality what) {
 }
 
 static std::string_view name_of(stage_executor executor) {
-  constexpr std::array<std::string_view, 4> names{"in_place", "cpu_pool", "own_pool", "reactor"};
+  constexpr std::array<std::string_view, 4> names{"caller", "cpu_pool", "own_pool", "reactor"};
   return names.at(static_cast<std::size_t>(executor));
 }
 
@@ -119,9 +119,9 @@ static std::string json_of(const std::optional<std::uint64_t>& number) {
   return number ? std::to_string(*number) : "null";
 }
 
+// A dedicated pool is among the options.
 static std::string_view in_words(stage_executor executor) {
-  constexpr std::array<std::string_view, 4> words{"", ", on the CPU pool", ", on a pool of its own",
-                                                  ", on the reactor"};
+  constexpr std::array<std::string_view, 4> words{"", ", on the CPU pool", "", ", on the reactor"};
   return words.at(static_cast<std::size_t>(executor));
 }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -27,6 +29,8 @@ static bool has_option(const stage_description& stage, std::string_view name) {
 
 static const char* why_inelastic_source(const stage_description& source) {
   if (has_option(source, "shards")) return "it assigns whole shards to ranks";
+  auto is_shard = [](auto& option) { return option.first == "shard"; };
+  if (std::ranges::count_if(source.options, is_shard) > 1) return "it is sharded twice";
   auto shard = find_option(source, "shard");
   auto is_order = [](auto& option) { return option.first == "order"; };
   if (std::any_of(shard, source.options.end(), is_order))
@@ -42,18 +46,19 @@ static const char* why_inelastic_order(const stage_description& stage) {
   return nullptr;
 }
 
-static const char* why_inelastic_selection(const stage_description& stage) {
+static bool counts_items(const stage_description& stage) {
   for (auto* kind : {"shard", "take", "skip", "repeat"})
-    if (stage.kind == kind)
-      return "it counts the items of a stage, and a run has no state: put it at the source";
-  return "it may drop items of one rank and not of others";
+    if (stage.kind == kind) return true;
+  return false;
 }
 
 static const char* why_inelastic(const stage_description& stage) {
+  if (counts_items(stage))
+    return "it counts the items of a stage, and a run has no state: put it at the source";
   switch (stage.cardinality) {
     case cardinality::source: return why_inelastic_source(stage);
     case cardinality::one: return why_inelastic_order(stage);
-    case cardinality::at_most_one: return why_inelastic_selection(stage);
+    case cardinality::at_most_one: return "it may drop items of one rank and not of others";
     case cardinality::several: return "it may yield other numbers of items on other ranks";
     case cardinality::custom: return "it is a coroutine, whose batches are not known";
     case cardinality::group: break;
@@ -81,12 +86,28 @@ static const char* why_inelastic_end(const pipeline_description& pipeline) {
   return nullptr;
 }
 
+// The sources of a zip.
+static const char* why_inelastic_sources(const pipeline_description& pipeline) {
+  std::optional<std::string> first;
+  for (auto& stage : pipeline.stages) {
+    if (stage.cardinality != cardinality::source) continue;
+    auto shard = find_option(stage, "shard");
+    auto part = shard == stage.options.end() ? std::string() : shard->second;
+    if (first && *first != part)
+      return "its sources are sharded differently: zip pairs other items with other numbers of "
+             "ranks";
+    first = std::move(part);
+  }
+  return nullptr;
+}
+
 void require_elastic(const pipeline_description& pipeline) {
   for (auto& stage : pipeline.stages)
     if (auto* why = why_inelastic(stage))
       throw error(errc::invalid_argument, "require_elastic", stage.name + ": " + why);
-  if (auto* why = why_inelastic_end(pipeline))
-    throw error(errc::invalid_argument, "require_elastic", why);
+  auto* why = why_inelastic_sources(pipeline);
+  if (!why) why = why_inelastic_end(pipeline);
+  if (why) throw error(errc::invalid_argument, "require_elastic", why);
 }
 
 }  // namespace lade

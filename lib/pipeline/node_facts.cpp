@@ -1,8 +1,11 @@
 #include <lade/detail/pipeline/node.hpp>
 #include <lade/detail/pipeline/node_facts.hpp>
+#include <lade/thread_pool.hpp>
 
 #include <algorithm>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
 
@@ -42,10 +45,12 @@ node_facts node_facts::part_behind(node_ptr in) {
   return facts;
 }
 
-node_facts node_facts::path_of(node_ptr in, std::uint64_t number) {
+node_facts node_facts::path_of(node_ptr in, std::uint64_t number,
+                               std::optional<std::uint64_t> size) {
   auto facts = behind(std::move(in), {});
   facts.role_ = role::path;
   facts.number_ = number;
+  facts.stage_.size = size;
   return facts;
 }
 
@@ -74,6 +79,11 @@ node_facts node_facts::made_by(std::string kind) && {
 node_facts node_facts::on(stage_executor executor) && {
   stage_.executor = executor;
   return std::move(*this);
+}
+
+node_facts node_facts::on(const thread_pool* pool) && {
+  if (!pool) return std::move(*this).on(stage_executor::cpu_pool);
+  return std::move(*this).on(stage_executor::own_pool).with("pool", pool->name());
 }
 
 node_facts node_facts::yielding(cardinality what, std::optional<std::uint64_t> size) && {
@@ -105,9 +115,15 @@ node_facts node_facts::failing(std::optional<on_error> policy) && {
   return std::move(*this);
 }
 
-bool node_facts::drops(on_error of_run) const noexcept {
+bool node_facts::changes_count(on_error of_run) const noexcept {
   return stage_.cardinality == cardinality::at_most_one ||
+         stage_.cardinality == cardinality::several ||
          (may_fail_ && policy_.value_or(of_run) == on_error::skip);
+}
+
+node_facts node_facts::ordered(stage_ordering how) && {
+  stage_.ordering = how;
+  return std::move(*this);
 }
 
 node_facts node_facts::mixing_parts(std::string how) && {
@@ -117,9 +133,8 @@ node_facts node_facts::mixing_parts(std::string how) && {
 }
 
 node_facts node_facts::reordering(std::string how) && {
-  auto facts = std::move(*this).mixing_parts(std::move(how));
+  auto facts = std::move(*this).mixing_parts(std::move(how)).ordered(stage_ordering::changed);
   facts.effect_ = parts_effect::reorders;
-  facts.stage_.ordering = stage_ordering::changed;
   return facts;
 }
 
@@ -138,7 +153,7 @@ node_facts node_facts::grouping(std::uint64_t size, std::uint64_t step) && {
 
 node_facts node_facts::completing(item_order order) && {
   if (order == item_order::input) return std::move(*this);
-  return std::move(*this).reordering("a stage that gives items as they finish");
+  return std::move(*this).reordering("a stage that yields items in completion order");
 }
 
 node_facts node_facts::pairing() && {
@@ -160,15 +175,15 @@ node_facts node_facts::following(lineage_rule rule, const std::string& stage) &&
   const bool carries = rule == lineage_rule::carried;
   consumes_ = !carries;
   auto facts = carries ? std::move(*this).reordering(stage) : std::move(*this).mixing_parts(stage);
-  facts.stage_.ordering = stage_ordering::custom;
+  facts = std::move(facts).ordered(stage_ordering::custom);
   if (carries) return std::move(facts).with("lineage", "carried");
   if (rule == lineage_rule::consumed) return std::move(facts).with("lineage", "consumed");
   return std::move(facts).refusing_state(
-      stage +
-      " does not say which items of its input each of its own is made of. Set "
-      "through_options::lineage "
-      "to lineage_rule::consumed if it is made of all that were taken since the one before, or to "
-      "lineage_rule::carried if the coroutine yields held<T>");
+      "the lineage of " + stage +
+      " is unknown. Set through_options::lineage to lineage_rule::consumed if each of its items is "
+      "made of all items taken since the previous one, or to lineage_rule::carried if the "
+      "coroutine "
+      "yields held<T>");
 }
 
 node_facts node_facts::refusing_state(std::string why) && {
@@ -184,6 +199,33 @@ node_facts node_facts::caching() && {
 node_facts node_facts::wanting_batches() && {
   wants_batches_ = true;
   return std::move(*this);
+}
+
+// Seconds, without trailing zeros.
+static std::string text_of(std::chrono::nanoseconds time) {
+  return fmt::format("{} s", std::chrono::duration<double>(time).count());
+}
+
+// A rate applies after the probation.
+static std::string text_of(const error_budget& budget) {
+  std::string text = budget.count ? fmt::format("{}", *budget.count) : "";
+  if (budget.rate) text += fmt::format("{}rate {}", text.empty() ? "" : ", ", *budget.rate);
+  if (budget.probation > 0) text += fmt::format(" after {}", budget.probation);
+  return text;
+}
+
+node_facts node_facts::with(const failure_policy& policy, const time_limits& limits) && {
+  auto facts = std::move(*this);
+  if (policy.retry.attempts > 1) facts = std::move(facts).with("attempts", policy.retry.attempts);
+  if (policy.substitutes)
+    facts = std::move(facts).with("substitute", "given");
+  else if (policy.finally)
+    facts = std::move(facts).with("on_error", *policy.finally == on_error::skip ? "skip" : "fail");
+  if (policy.budget.is_given())
+    facts = std::move(facts).with("error_budget", text_of(policy.budget));
+  if (limits.call.count() > 0) facts = std::move(facts).with("timeout", text_of(limits.call));
+  if (limits.item.count() > 0) facts = std::move(facts).with("deadline", text_of(limits.item));
+  return facts;
 }
 
 node_facts node_facts::with(std::string option, std::string_view value) && {

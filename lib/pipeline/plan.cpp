@@ -79,7 +79,7 @@ planned_rules plan::rules_before(planned_node& place) {
   if (facts.counts_steps_) require_last(place);
   if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);
   apply_effect(place, rules);
-  if (facts.drops(policy_)) rules.drops_behind = true;
+  if (facts.changes_count(policy_)) rules.count_changes_behind = true;
   if (facts.pairs_) rules.keeps_batches_whole = true;
   if (facts.wants_batches_) rules.batches_for = &place;
   if (facts.caches_) {
@@ -93,7 +93,7 @@ void plan::require_last(const planned_node& place) {
   const auto& name = place.node->facts().effect_name_;
   if (const auto* mixes = place.rules.mixes_parts)
     refuse(place, name + " is before " + *mixes + ": put it last");
-  if (place.rules.parts_behind || place.rules.drops_behind || place.rules.in_path)
+  if (place.rules.parts_behind || place.rules.count_changes_behind || place.rules.in_path)
     refuse(place, name + " is not the last stage: its steps are not those of the consumer");
 }
 
@@ -139,7 +139,7 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
     planned_rules told;
     visit(add_input(*facts.paths_[i], split, inside, 0), &told);
     if (told.mixes_parts != inside.mixes_parts) mixes = told.mixes_parts;
-    if (told.drops_behind) before.drops_behind = true;
+    if (told.count_changes_behind) before.count_changes_behind = true;
     if (!told.parts_behind) continue;
     any_makes_parts = true;
     members_unknown |= told.members_unknown;

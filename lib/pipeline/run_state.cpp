@@ -64,7 +64,7 @@ context run_state::make_context(std::stop_token stop) noexcept {
 void run_state::begin() {
   std::lock_guard lock(mutex_);
   started_ = clock::now();
-  sink.starving.count_from(started_);
+  sink.next_starved.count_from(started_);
 }
 
 void run_state::count_delivered() noexcept {
@@ -142,10 +142,10 @@ run_statistics run_state::statistics() const {
   auto now = ended == clock::time_point() ? clock::now() : ended;
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
-  result.sink_wait = sink.starving.until(now);
+  result.sink_wait = sink.next_starved.until(now);
   result.sink_blocked = sink.output_wait.until(now);
   result.memory_wait = sink.memory_wait.until(now);
-  result.sink_waits = sink.starving.ended();
+  result.sink_waits = sink.next_starved.ended();
   result.delivered = sink.out;
   auto first = first_item_.load(std::memory_order_relaxed);
   result.stages = stages_.statistics(now);

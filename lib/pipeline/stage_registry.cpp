@@ -70,8 +70,7 @@ std::vector<std::string> stage_registry::names() const {
   std::lock_guard lock(in_->mutex);
   std::vector<std::string> names;
   for (auto stage = in_->stages.rbegin(); stage != in_->stages.rend(); ++stage)
-    names.push_back(stage->groups.empty() ? stage->given_name()
-                                          : stage->given_name() + ' ' + stage->groups);
+    names.push_back(stage->groups.empty() ? stage->name() : stage->name() + ' ' + stage->groups);
   return names;
 }
 

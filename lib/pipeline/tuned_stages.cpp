@@ -69,7 +69,7 @@ tuned_stages::work_done tuned_stages::done_by(const stage_counters& counters,
                                               clock::time_point now) {
   return {.at = now,
           .out = counters.out,
-          .starving = counters.starving.until(now),
+          .next_starved = counters.next_starved.until(now),
           .busy = counters.busy.until(now).all + counters.paused.until(now).all,
           .output_wait = counters.output_wait.until(now)};
 }
@@ -79,7 +79,7 @@ tuning_sample tuned_stages::sample_between(const work_done& later, const work_do
   auto elapsed = std::chrono::duration<double>(later.at - earlier.at);
   auto part = [&](std::chrono::duration<double> time) { return time / elapsed; };
   return {.rate = static_cast<double>(later.out - earlier.out) / elapsed.count(),
-          .starved = part(later.starving - earlier.starving),
+          .starved = part(later.next_starved - earlier.next_starved),
           .busy = part(later.busy - earlier.busy) / std::max(concurrency, 1u),
           .blocked = part(later.output_wait - earlier.output_wait)};
 }

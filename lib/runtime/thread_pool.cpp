@@ -104,6 +104,7 @@ struct thread_pool::state {
   bool waking = false;  // a thread has been woken and does not run yet
   bool ending = false;
   std::vector<std::thread> threads;
+  std::string name;
 
   // Lets the threads run all queued jobs, then joins them.
   void end() {
@@ -225,13 +226,13 @@ thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_
   auto cpus = cpus_of(options);
   auto threads = options.threads ? options.threads : static_cast<unsigned>(cpus.size());
   if (threads == 0) threads = available_cpus();
-  auto name = std::string(options.name.substr(0, 15));
+  state_->name = options.name.substr(0, 15);
   try {
     state_->threads.reserve(threads);
     for (unsigned i = 0; i < threads; ++i) {
       auto& thread = state_->threads.emplace_back(
           detail::start_thread("a CPU pool", &state::work, state_.get(), std::ref(*this)));
-      pthread_setname_np(thread.native_handle(), name.c_str());
+      pthread_setname_np(thread.native_handle(), state_->name.c_str());
       if (!cpus.empty()) pin(thread, cpus);
     }
   } catch (...) {  // the system has no more threads
@@ -249,6 +250,8 @@ thread_pool::~thread_pool() {
 unsigned thread_pool::size() const noexcept {
   return static_cast<unsigned>(state_->threads.size());
 }
+
+const std::string& thread_pool::name() const noexcept { return state_->name; }
 
 void thread_pool::post(detail::job work) noexcept {
   auto* wakes = &state_->wakes;

@@ -251,7 +251,7 @@ std::optional<std::uint64_t> slot_batching::most_held() const {
 
 node_facts slot_batching::facts(node_ptr in) const {
   auto facts = node_facts::behind(std::move(in), "batch_into", name_)
-                   .on(options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool)
+                   .on(options_.pool)
                    .in_groups(options_.size, options_.drop_last)
                    .holding(most_held())
                    .mixing_parts("batch_into");
@@ -260,8 +260,11 @@ node_facts slot_batching::facts(node_ptr in) const {
   else if (options_.concurrency > 0)
     facts = std::move(facts).with("concurrency", options_.concurrency);
   if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
-  if (options_.retry.attempts <= 1) return facts;
-  return std::move(facts).with("attempts", options_.retry.attempts);
+  return std::move(facts).with(policy(), limits());
+}
+
+failure_policy slot_batching::policy() const {
+  return {.finally = options_.on_error, .retry = options_.retry, .budget = options_.error_budget};
 }
 
 concurrent_options slot_batching::options_for(const open_context& run) const {
@@ -272,10 +275,8 @@ concurrent_options slot_batching::options_for(const open_context& run) const {
   return {.slots = workers + buffer,
           .workers = workers,
           .pool = options_.pool,
-          .policy = {.finally = options_.on_error,
-                     .retry = options_.retry,
-                     .budget = options_.error_budget},
-          .limits = {options_.timeout, options_.deadline},
+          .policy = policy(),
+          .limits = limits(),
           .shares_cpus = options_.concurrency == automatic,
           .buffer = static_cast<unsigned>(buffer)};
 }

@@ -19,7 +19,8 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
                    .holding(0)
                    .refusing_state(std::move(refusal));
   for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
-  return std::move(facts).yielding(cardinality::at_most_one, size);
+  const bool repeats = step.what == order_step::kind::repeat;
+  return std::move(facts).yielding(repeats ? cardinality::several : cardinality::at_most_one, size);
 }
 
 node_facts prefetch_facts(node_ptr in, std::size_t count) {

@@ -41,7 +41,8 @@ node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
                    .yielding(cardinality::several)
                    .making_parts(name, tells_members);
   if (options.order == item_order::completion)
-    facts = std::move(facts).refusing_state(name + " gives parts of several items as they come");
+    facts = std::move(facts).refusing_state(name +
+                                            " yields parts of several items in completion order");
   if (options.concurrency == automatic)
     facts = std::move(facts).with("concurrency", "automatic");
   else if (options.concurrency > 1)
@@ -50,9 +51,10 @@ node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
     facts = std::move(facts).with("buffer", options.buffer);
   if (options.concurrency != automatic)
     facts = std::move(facts).holding(wide ? most_held(options) : 1);
-  if (wide)
-    facts = std::move(facts).on(options.pool ? stage_executor::own_pool : stage_executor::cpu_pool);
-  return std::move(facts).with_flag("completion", options.order == item_order::completion);
+  if (wide) facts = std::move(facts).on(options.pool);
+  return std::move(facts)
+      .with_flag("completion", options.order == item_order::completion)
+      .with(policy());
 }
 
 }  // namespace lade::detail

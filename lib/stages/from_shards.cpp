@@ -21,12 +21,13 @@ sharded_options::sharded_options(const from_shards_options& given, std::uint64_t
 }
 
 node_facts sharded_options::facts() const {
-  auto facts = node_facts::source(name_).made_by("from_shards").holding(most_held());
+  auto facts = node_facts::source(name_).made_by("from_shards").holding(most_held()).with(policy());
   if (given_.shuffle)
     for (auto& text : texts_of({order_step::shuffle(given_.seed)}))
       facts = std::move(facts).with("order", text);
   facts = std::move(facts).with("shards",
                                 fmt::format("{} of {}", given_.shard.rank, given_.shard.world));
+  facts = std::move(facts).with(policy());
   if (given_.concurrency == 1) return facts;
   facts = std::move(facts).on(stage_executor::cpu_pool).with("concurrency", given_.concurrency);
   if (given_.buffer != from_shards_options().buffer)

@@ -51,18 +51,19 @@ node_facts map_settings::facts(node_ptr in, std::string kind,
                    .completing(options_.order)
                    .failing(options_.substitute.has_value() ? on_error::fail : options_.on_error);
   if (function.drops) facts = std::move(facts).yielding(cardinality::at_most_one);
-  if (!function.is_task && is_inline({})) return facts;
-  const auto computes = options_.pool ? stage_executor::own_pool : stage_executor::cpu_pool;
-  facts = std::move(facts)
-              .holding(most_held(function.at_a_time))
-              .on(function.is_task ? stage_executor::reactor : computes);
+  if (function.is_task || !is_inline({})) facts = concurrent_facts(std::move(facts), function);
+  return std::move(facts).with(policy(), limits());
+}
+
+node_facts map_settings::concurrent_facts(node_facts facts, const function_facts& function) const {
+  facts = std::move(facts).holding(most_held(function.at_a_time));
+  facts = function.is_task ? std::move(facts).on(stage_executor::reactor)
+                           : std::move(facts).on(options_.pool);
   if (options_.concurrency == automatic)
     facts = std::move(facts).with("concurrency", "automatic");
   else if (options_.concurrency > 0)
     facts = std::move(facts).with("concurrency", options_.concurrency);
   if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
-  if (options_.retry.attempts > 1)
-    facts = std::move(facts).with("attempts", options_.retry.attempts);
   return std::move(facts).with_flag("completion", options_.order == item_order::completion);
 }
 

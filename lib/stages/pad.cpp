@@ -304,8 +304,9 @@ row_packer::row row_packer::close(std::size_t number) {
   return {packed_batch(std::move(closed.data), std::move(offsets)), std::move(closed.origin)};
 }
 
-node_facts collating(node_facts of_stage, unsigned concurrency, const thread_pool* pool) {
-  auto facts = std::move(of_stage).on(pool ? stage_executor::own_pool : stage_executor::cpu_pool);
+node_facts collating(node_facts of_stage, unsigned concurrency, const thread_pool* pool,
+                     const failure_policy& policy) {
+  auto facts = std::move(of_stage).with(policy).on(pool);
   if (concurrency == automatic) return std::move(facts).with("concurrency", "automatic");
   facts = std::move(facts).holding(2 * std::uint64_t{concurrency});
   return concurrency > 1 ? std::move(facts).with("concurrency", concurrency) : facts;
@@ -319,7 +320,8 @@ static node_facts with_value(node_facts facts, double value) {
 
 detail::node_facts pad_stage::facts(detail::node_ptr in) const {
   auto facts = detail::collating(detail::node_facts::behind(std::move(in), "pad", name_),
-                                 options_.concurrency, options_.pool);
+                                 options_.concurrency, options_.pool,
+                                 {.finally = options_.on_error, .budget = options_.error_budget});
   if (options_.length > 0) facts = std::move(facts).with("length", options_.length);
   if (options_.multiple_of > 1) facts = std::move(facts).with("multiple_of", options_.multiple_of);
   return detail::with_value(std::move(facts), options_.value);
@@ -345,7 +347,8 @@ detail::node_facts pack_rows_stage::facts(detail::node_ptr in) const {
                    .yielding(cardinality::group)
                    .reordering("pack_rows")
                    .with("length", options_.length)
-                   .with("open_rows", options_.open_rows);
+                   .with("open_rows", options_.open_rows)
+                   .with({.finally = options_.on_error, .budget = options_.error_budget});
   facts = detail::with_value(std::move(facts), options_.value);
   if (!options_.split) return std::move(facts).holding(options_.open_rows + 1);
   return std::move(facts).with_flag("split", true).refusing_state("pack_rows splits sequences");

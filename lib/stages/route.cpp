@@ -25,7 +25,8 @@ node_facts route_settings::facts(node_ptr in, std::vector<node_ptr> ends) const 
   return node_facts::split_of(std::move(in), std::move(ends), "route", name)
       .reordering("route")
       .holding(split_base::held_apart(paths, buffer) + results().ring.slots)
-      .with("buffer", buffer);
+      .with("buffer", buffer)
+      .with(policy);
 }
 
 // The queues hold parts of the batches in flight.
@@ -34,7 +35,8 @@ node_facts route_settings::facts_for_batches(node_ptr in, std::vector<node_ptr> 
       .mixing_parts("route_batches")
       .joining()
       .holding(split_base::at_least_one(buffer))
-      .with("buffer", buffer);
+      .with("buffer", buffer)
+      .with(policy);
 }
 
 void require_path_for_each(std::size_t paths, std::size_t items) {

@@ -290,13 +290,13 @@ listed_waiter* slot_ring::claim_consumer(std::size_t slot) noexcept {
 }
 
 void slot_ring::begin_consumer_wait() noexcept {
-  if (!std::exchange(consumer_waits_, true)) counters_->starving.begin(clock::now());
+  if (!std::exchange(consumer_waits_, true)) counters_->next_starved.begin(clock::now());
   record_wanted();
 }
 
 void slot_ring::end_consumer_wait() noexcept {
   if (!std::exchange(consumer_waits_, false)) return;
-  counters_->starving.end(clock::now());
+  counters_->next_starved.end(clock::now());
   wanted_->await(demand::none);
 }
 

@@ -33,7 +33,8 @@ stack_stage::stack_stage(const stack_options& options)
 pipeline<sample_batch> stack_stage::attach(const pipeline<std::vector<sample>>& in) const {
   return detail::make_pipeline<sample_batch>(
       detail::collating(detail::node_facts::behind(in.last(), "stack", name_), options_.concurrency,
-                        options_.pool),
+                        options_.pool,
+                        {.finally = options_.on_error, .budget = options_.error_budget}),
       [in, self = *this](const detail::open_context& run) {
         return detail::open_collating<sample_batch>(
             in, run, self.name_, self.options_,

@@ -1,7 +1,7 @@
 #!/bin/sh
 # subdirectory.sh LIBRARIES COMPILER SOURCE WORK VERSION: builds a CMake project that has lade as a
 # subdirectory, with a program for each of the libraries. Before, it configures lade with options that
-# are wrong, and without packages.
+# are wrong, and without packages. Then it configures a project that fetches lade.
 set -eu
 libraries=$1 compiler=$2 source=$3 work=$4 version=$5
 rm -rf "$work"
@@ -56,3 +56,8 @@ cmake --build "$work/build"
 for library in $libraries; do
   "$work/build/$library-trainer" "$source/tests/data/photos/cricket-1345065.jpg"
 done
+
+tar -C "$source" --exclude-vcs --exclude='./build*' -czf "$work/lade.tar.gz" .
+configure fetched "$source/tests/consume/project" -D lade_fetched="$work/lade.tar.gz" \
+  -D packages="$(echo "$libraries" | tr ' ' ';')"
+test -f "$work/fetched/_deps/lade-src/include/lade/lade.hpp"

@@ -186,13 +186,12 @@ static std::string refusal(const pipeline<T>& what) {
 
 TEST(Through, WithoutARuleItsStateIsRefusedFromTheFirstCallOn) {
   auto list = from(up_to(10));
-  EXPECT_THAT(
-      refusal(list | through(pass_on)),
-      HasSubstr("through does not say which items of its input each of its own is made of. Set "
-                "through_options::lineage to lineage_rule::consumed"));
+  EXPECT_THAT(refusal(list | through(pass_on)),
+              HasSubstr("the lineage of through is unknown. Set "
+                        "through_options::lineage to lineage_rule::consumed"));
   EXPECT_THAT(refusal(list | through(at_least, {.name = "at_least"}, 3)),
-              HasSubstr("at_least does not say"));
-  EXPECT_THAT(refusal(combine(pass_on, list)), HasSubstr("combine does not say"));
+              HasSubstr("lineage of at_least is unknown"));
+  EXPECT_THAT(refusal(combine(pass_on, list)), HasSubstr("lineage of combine is unknown"));
   EXPECT_EQ(refusal(list | through(at_least, consumed, 3)), "none");
   EXPECT_EQ(refusal(list | through(hold_one, carried)), "none");
   EXPECT_EQ(refusal(combine(pass_on, consumed, list)), "none");
@@ -240,7 +239,7 @@ TEST(RequireState, RefusesAtTheStartWhatCannotBeExact) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   EXPECT_NO_THROW(running(list | through(pass_on, consumed))());
   EXPECT_THAT(running(list | through(pass_on)),
-              says("begin a run with require_state: through does not say"));
+              says("begin a run with require_state: the lineage of through is unknown"));
   EXPECT_THAT(running(list | shard({}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(running(list | map([](int i) { return i; }) | shard({})), says("shard counts"));
   EXPECT_THAT(running(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
@@ -543,7 +542,7 @@ TEST(Through, RandomStagesThatMakeSeveralItemsOfOneHaveNoStateOrEndTheRun) {
     ASSERT_EQ(failure, "none");
     ASSERT_EQ(sorted_unless(in_order, delivered), sorted_unless(in_order, whole));
     if (rule == lineage_rule::unspecified) {
-      ASSERT_THAT(refusal(make()), HasSubstr("parts does not say"));
+      ASSERT_THAT(refusal(make()), HasSubstr("the lineage of parts is unknown"));
     } else {
       auto rest = with_restarts(draw, std::ref(make), 1 + draw.below(40), {.require_state = true});
       ASSERT_EQ(sorted_unless(in_order, rest), sorted_unless(in_order, whole));

@@ -191,7 +191,7 @@ TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
 TEST(Verdict, ReadersThatLackMemoryNameTheBudget) {
   auto lacking = reader(630s);
   lacking.slots = 128;
-  lacking.memory_wait = lacking.starving = 9s;
+  lacking.memory_wait = lacking.next_starved = 9s;
   auto run = run_of({lacking, decoder(10s)});
   run.sink_wait = 4s;
   EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck"));
@@ -201,14 +201,14 @@ TEST(Verdict, ReadersThatWaitForMemoryAheadOfABusyStageHoldUpNothing) {
   auto ahead = reader(630s);
   ahead.slots = 128;
   ahead.memory_wait = 9s;
-  ahead.starving = 100ms;
+  ahead.next_starved = 100ms;
   ahead.busy = ahead.returned = 100s;
   auto run = run_of({ahead, decoder(77600ms)});
   run.sink_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("decode_image is the bottleneck"));
   auto batching = decoder(77600ms);  // its feeder waits for the memory of the next batch
   batching.slots = 256;
-  batching.memory_wait = batching.starving = 9s;
+  batching.memory_wait = batching.next_starved = 9s;
   run.stages = {batching};
   EXPECT_THAT(verdict(run), StartsWith("decode_image is the bottleneck"));
 }
@@ -328,7 +328,7 @@ static stage_statistics uneven(int fast, int slow) {
   for (int i = 0; i < slow; ++i) counters.latency.add(120ms);
   auto stage = counters.snapshot({});
   stage.output_wait = 6s;
-  stage.starving = 7s;
+  stage.next_starved = 7s;
   return stage;
 }
 
@@ -358,13 +358,13 @@ TEST(Verdict, SlowItemsAreNoneWhereAllAreAlike) {
 TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
   auto first = decoder(20s);
   first.output_wait = 8s;
-  first.starving = 1s;
+  first.next_starved = 1s;
   stage_statistics filter;
   filter.name = "filter";
   auto second = decoder(2s);
   second.name = "augment";
   second.input_wait = 9500ms;
-  second.starving = 9s;
+  second.next_starved = 9s;
   auto run = run_of({first, filter, second});
   run.sink_wait = 9s;
   EXPECT_EQ(verdict(run),
@@ -377,7 +377,7 @@ static std::vector<stage_statistics> slow_and_quick_branch() {
   auto slow = decoder(2s);
   slow.name = "slow";
   slow.input_wait = 9500ms;
-  slow.starving = 9s;
+  slow.next_starved = 9s;
   auto quick = decoder(2s);
   quick.name = "quick";
   quick.output_wait = 9s;
@@ -399,7 +399,7 @@ TEST(Verdict, NamesTheSourceOfTheBranchThatWaitsForIt) {
 
 TEST(Verdict, NamesWhatIsBehindSeveralBranches) {
   auto stages = slow_and_quick_branch();
-  stages[1].input_wait = stages[1].starving = 1s;
+  stages[1].input_wait = stages[1].next_starved = 1s;
   stages.push_back(in_place("zip", 2));
   auto run = run_of(stages);
   run.sink_wait = 9s;
@@ -420,7 +420,7 @@ TEST(Verdict, NamesASlowStageOfAPathThoughItsResultsAreHeld) {
   auto quick = decoder(2s);
   quick.output_wait = 9s;
   auto route = gathering("route");
-  route.starving = 9s;
+  route.next_starved = 9s;
   auto run = run_of({in_place("source", 0), quick, route, in_place("slow", 1)});
   run.sink_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("route and slow are the bottleneck: "));
@@ -435,7 +435,7 @@ TEST(Verdict, PathsThatHaveNoWorkersBeforeThemAreConcurrent) {
 
 TEST(Verdict, PathsAreNotTakenForStagesOneBehindTheOther) {
   auto read = reader(10s);
-  read.starving = 1s;
+  read.next_starved = 1s;
   auto often = decoder(40s);
   often.output_wait = 9s;
   auto seldom = decoder(100ms);
@@ -680,7 +680,7 @@ TEST(Statistics, RatesAndReadinessAreSharesOfTheTime) {
   auto stage = decoder(1s);
   stage.out = 250;
   stage.slots = 16;
-  stage.starving = 2500ms;
+  stage.next_starved = 2500ms;
   auto run = run_of({stage});
   run.sink_wait = 8s;
   EXPECT_EQ(qps(run), 10);
@@ -924,16 +924,16 @@ TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
     auto now = items.statistics();
     return now.stages[1].output_wait > full.stages[1].output_wait &&
            now.stages[2].output_wait > full.stages[2].output_wait &&
-           now.stages[2].starving > full.stages[2].starving;
+           now.stages[2].next_starved > full.stages[2].next_starved;
   });
   auto now = meanwhile(items);
   gate.open();
   EXPECT_EQ(now.stages[1].output_wait, now.elapsed);
   EXPECT_EQ(now.stages[1].input_wait, 0ns);
-  EXPECT_EQ(now.stages[1].starving, 0ns);
+  EXPECT_EQ(now.stages[1].next_starved, 0ns);
   EXPECT_EQ(readiness(now.stages[1], now.elapsed), 1);
   EXPECT_EQ(now.stages[2].output_wait, now.elapsed);
-  EXPECT_EQ(now.stages[2].starving, now.elapsed);
+  EXPECT_EQ(now.stages[2].next_starved, now.elapsed);
   EXPECT_EQ(readiness(now.stages[2], now.elapsed), 0);
   EXPECT_EQ(now.sink_wait, 0ns);
   EXPECT_EQ(now.sink_blocked, 0ns);
@@ -1186,14 +1186,15 @@ TEST(RunStatistics, TellThatAllWaitForTheSource) {
   auto last = items.statistics();
   test::wait_until([&] {
     auto now = items.statistics();
-    return now.stages.at(1).starving > last.stages.at(1).starving && now.sink_wait > last.sink_wait;
+    return now.stages.at(1).next_starved > last.stages.at(1).next_starved &&
+           now.sink_wait > last.sink_wait;
   });
   auto now = meanwhile(items);
   gate.open();
   consumer.join();
   EXPECT_EQ(now.stages[1].input_wait, now.elapsed);
   EXPECT_EQ(now.stages[1].output_wait, 0ns);
-  EXPECT_EQ(now.stages[1].starving, now.elapsed);
+  EXPECT_EQ(now.stages[1].next_starved, now.elapsed);
   EXPECT_EQ(readiness(now.stages[1], now.elapsed), 0);
   EXPECT_EQ(now.sink_wait, now.elapsed);
   EXPECT_EQ(readiness(now), 0);
@@ -1345,7 +1346,7 @@ static run_statistics slowed(run_statistics run) {
   run.memory_wait *= times;
   for (auto& stage : run.stages) {
     for (auto* time : {&stage.busy, &stage.returned, &stage.cpu, &stage.awaited, &stage.input_wait,
-                       &stage.output_wait, &stage.memory_wait, &stage.starving})
+                       &stage.output_wait, &stage.memory_wait, &stage.next_starved})
       *time *= times;
   }
   return run;
@@ -1417,8 +1418,8 @@ static stage_statistics while_empty(const Make& attach, const std::string& name)
     auto all = items.statistics().stages;
     return *std::ranges::find(all, name, &stage_statistics::name);
   };
-  auto before = now().starving;
-  test::wait_until([&] { return now().starving > before; });
+  auto before = now().next_starved;
+  test::wait_until([&] { return now().next_starved > before; });
   auto found = now();
   source.go_on();
   consumer.join();
@@ -1507,7 +1508,7 @@ TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
   test::wait_until([&] {
     now = meanwhile(items);
     auto& stage = now.stages.at(1);
-    return std::min({stage.memory_wait, stage.starving, now.sink_wait}) == now.elapsed;
+    return std::min({stage.memory_wait, stage.next_starved, now.sink_wait}) == now.elapsed;
   });
   go_on.set();
   consumer.join();

@@ -1,5 +1,6 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
 #include <lade/cache.hpp>
 #include <lade/chain.hpp>
@@ -31,7 +32,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -55,6 +58,19 @@ static bool is_even(int i) { return i % 2 == 0; }
 static int half_of(int i) { return i % 2; }
 static std::size_t length_of(int i) { return static_cast<std::size_t>(i); }
 static async_generator<int> as_is(async_generator<int> in) { return in; }
+
+// Batches of two.
+struct pairs {
+  std::vector<int> rest;
+
+  std::optional<std::vector<int>> add(int i) {
+    rest.push_back(i);
+    return rest.size() == 2 ? flush() : std::nullopt;
+  }
+  std::optional<std::vector<int>> flush() {
+    return rest.empty() ? std::nullopt : std::optional(std::exchange(rest, {}));
+  }
+};
 
 // Shard i holds the items 10 i to 10 i + 9.
 class ten_each {
@@ -95,7 +111,7 @@ TEST(Description, IsALineForEachStage) {
   EXPECT_EQ(to_string(images.describe()),
             "1 source: from, order shuffle 7, shard 1 of 4, 250 items\n"
             "2 read: map of 1, on the reactor, concurrency 64, 250 items\n"
-            "3 map of 2, on a pool of its own, buffer 9, attempts 3, 250 items\n"
+            "3 map of 2, pool lade-cpu, buffer 9, attempts 3, 250 items\n"
             "4 filter of 3\n"
             "5 batch of 4, size 8, drop_last\n");
 }
@@ -120,10 +136,10 @@ TEST(Description, IsJson) {
   auto items = from(test::up_to(10), {.name = "\"a\""}) | batch(4);
   EXPECT_EQ(to_json(items.describe()),
             R"({"stages":[{"name":"\"a\"","kind":"from","inputs":[],"cardinality":"source",)"
-            R"("executor":"in_place","ordering":"kept","options":{},"size":10,)"
+            R"("executor":"caller","ordering":"kept","options":{},"size":10,)"
             R"("held_items":null,"held_bytes":null,"refuses_state":null},)"
             R"({"name":"batch","kind":"batch","inputs":[0],"cardinality":"group",)"
-            R"("executor":"in_place","ordering":"kept","options":{"size":"4"},"size":3,)"
+            R"("executor":"caller","ordering":"kept","options":{"size":"4"},"size":3,)"
             R"("held_items":4,"held_bytes":null,"refuses_state":null}]})");
   EXPECT_THAT(to_json((items | filter([](auto&) { return true; })).describe()),
               HasSubstr(R"("size":null,)"));
@@ -138,6 +154,7 @@ TEST(Description, TellsWhatAStageMakesOfItsItems) {
   EXPECT_EQ(kind_of(list_of(3) | map(some)), cardinality::at_most_one);
   EXPECT_EQ(kind_of(list_of(3) | filter(is_even)), cardinality::at_most_one);
   EXPECT_EQ(kind_of(list_of(3) | flat_map(test::up_to)), cardinality::several);
+  EXPECT_EQ(kind_of(list_of(3) | map(twice) | repeat(3)), cardinality::several);
   EXPECT_EQ(kind_of(list_of(3) | window(2)), cardinality::group);
   EXPECT_EQ(kind_of(list_of(3) | through(custom)), cardinality::custom);
 }
@@ -145,7 +162,7 @@ TEST(Description, TellsWhatAStageMakesOfItsItems) {
 TEST(Description, TellsWhereAStageComputes) {
   thread_pool own({.threads = 1});
   auto executor_of = [](const auto& what) { return what.describe().stages.back().executor; };
-  EXPECT_EQ(executor_of(list_of(3) | map(twice, {.concurrency = 1})), stage_executor::in_place);
+  EXPECT_EQ(executor_of(list_of(3) | map(twice, {.concurrency = 1})), stage_executor::caller);
   EXPECT_EQ(executor_of(list_of(3) | map(twice)), stage_executor::cpu_pool);
   EXPECT_EQ(executor_of(list_of(3) | map(twice, {.pool = &own})), stage_executor::own_pool);
   EXPECT_EQ(executor_of(list_of(3) | map(later)), stage_executor::reactor);
@@ -153,7 +170,7 @@ TEST(Description, TellsWhereAStageComputes) {
   EXPECT_EQ(executor_of(list_of(3) | tee(map(twice), map(twice))), stage_executor::cpu_pool);
   const std::vector inputs{list_of(3), list_of(3)};
   EXPECT_EQ(executor_of(merge(inputs, {.order = merge_order::arrival})), stage_executor::cpu_pool);
-  EXPECT_EQ(executor_of(merge(inputs)), stage_executor::in_place);
+  EXPECT_EQ(executor_of(merge(inputs)), stage_executor::caller);
 }
 
 TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
@@ -165,6 +182,7 @@ TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
   EXPECT_EQ(order_of(list_of(3) | map(twice) | shuffle()), stage_ordering::changed);
   EXPECT_EQ(order_of(merge<int>({list_of(3), list_of(3)})), stage_ordering::changed);
   EXPECT_EQ(order_of(list_of(3) | through(custom)), stage_ordering::custom);
+  EXPECT_EQ(order_of(list_of(3) | batch_by(pairs())), stage_ordering::custom);
 }
 
 TEST(Description, TellsHowMuchAStageHolds) {
@@ -365,6 +383,53 @@ TEST(Description, OptionsOfStagesArePrinted) {
   EXPECT_EQ(last_line_of(list | map(twice) | cache()), "3 cache of 2, no state, 3 items");
 }
 
+TEST(Description, OptionsForFailuresAndTimeLimitsArePrinted) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(
+      last_line_of(list_of(3) | map(twice, {.retry = {.attempts = 2},
+                                            .error_budget = {.count = 9},
+                                            .timeout = 1500ms,
+                                            .deadline = 1min})),
+      "2 map of 1, on the CPU pool, attempts 2, error_budget 9, timeout 1.5 s, deadline 60 s, "
+      "3 items");
+  EXPECT_EQ(last_line_of(list_of(3) | map(twice, {.concurrency = 1, .substitute = 7})),
+            "2 map of 1, substitute given, 3 items");
+  const error_budget rate{.rate = 0.01, .probation = 100};
+  auto skips = [](auto options) {
+    options.on_error = on_error::skip;
+    return options;
+  };
+  EXPECT_THAT(last_line_of(list_of(3) | filter(is_even, {.error_budget = rate})),
+              HasSubstr(", error_budget rate 0.01 after 100"));
+  EXPECT_THAT(last_line_of(list_of(3) | flat_map(test::up_to, skips(flat_map_options()))),
+              HasSubstr(", on_error skip"));
+  EXPECT_THAT(last_line_of(list_of(3) | batch_by(pairs(), skips(batch_by_options()))),
+              HasSubstr(", on_error skip"));
+  auto routed = list_of(3) | route(half_of, skips(route_options()), map(twice), map(twice));
+  EXPECT_THAT(to_string(routed.describe()), HasSubstr("buffer 16, on_error skip, reordered"));
+  auto custom = through(as_is, {.on_error = on_error::skip, .error_budget = {.count = 2}});
+  EXPECT_THAT(last_line_of(list_of(3) | custom), HasSubstr(", on_error skip, error_budget 2"));
+}
+
+// The rest of what was described, without an item lost, is what the stages of paths have yielded.
+TEST(Description, SizesInPathsAreThoseOfRuns) {
+  runtime runtime({.threads = 2});
+  auto check = [&](const auto& what) {
+    auto items = runtime.run(what);
+    test::collect(items);
+    auto run = items.statistics();
+    auto described = what.describe().stages;
+    ASSERT_EQ(described.size(), run.stages.size());
+    for (std::size_t i = 0; i < described.size(); ++i)
+      EXPECT_EQ(described[i].size.value_or(run.stages[i].out), run.stages[i].out)
+          << run.stages[i].name;
+  };
+  check(list_of(10) | route(half_of, map(twice), map(twice)));
+  check(list_of(10) | tee(map(twice), chain(map(twice), map(twice))));
+  auto both = map(std::identity());
+  check(list_of(10) | batch(5) | route_batches(half_of, both, both));
+}
+
 TEST(Description, OptionsOfAMergeArePrinted) {
   const std::vector inputs{list_of(3), list_of(3)};
   EXPECT_EQ(
@@ -426,8 +491,8 @@ TEST(Description, IsAGraph) {
             "2 tee of 1, on the CPU pool, buffer 16\n"
             "3 prefetch of 2, on the CPU pool, count 2, 9 items\n"
             "4 route of 3, on the CPU pool, buffer 16, reordered\n"
-            "5 a: map of 4, on the CPU pool, 9 items\n"
-            "6 b: map of 4, on the CPU pool, 9 items\n"
+            "5 a: map of 4, on the CPU pool\n"
+            "6 b: map of 4, on the CPU pool\n"
             "7 c: map of 5 and 6, on the CPU pool\n"
             "8 batch of 7 and 2, size 2\n");
 }

@@ -218,6 +218,11 @@ TEST(Elastic, RefusesStagesForWhichGlobalBatchesDependOnTheRanks) {
               says("require_elastic: window: its groups depend on what is in the items"));
   EXPECT_THAT(requiring(mine | cache() | batch(4)),
               says("require_elastic: cache: a run with a cache has no state"));
+  EXPECT_THAT(requiring(mine | shard(uneven) | batch(4)),
+              says("require_elastic: source: it is sharded twice"));
+  EXPECT_THAT(requiring(zip(mine, list) | batch(4)),
+              says("require_elastic: its sources are sharded differently"));
+  EXPECT_NO_THROW(requiring(zip(mine, list | shard(uneven)) | batch(4))());
   EXPECT_THAT(requiring(from(numbers{50}) | shard(uneven) | batch(4)),
               says("require_elastic: shard: it counts the items of a stage"));
 }
@@ -263,7 +268,18 @@ TEST(Elastic, WhatIsRefusedHasOtherGlobalBatchesOnOtherRanks) {
     rank.remainder = remainder::drop;
     return list | shard(rank) | batch(12 / rank.world);
   };
+  auto twice = [&](shard_options rank) {
+    return list | shard(rank) | shard(rank) | batch(12 / rank.world);
+  };
+  auto unlike = [&](shard_options rank) {
+    auto sum = [](const std::tuple<int, int>& both) {
+      return 100 * std::get<0>(both) + std::get<1>(both);
+    };
+    return zip(list | shard(rank), list) | map(sum) | batch(12 / rank.world);
+  };
   EXPECT_NE(steps_with(1, first), steps_with(2, first));
+  EXPECT_NE(steps_with(1, twice), steps_with(2, twice));
+  EXPECT_NE(steps_with(1, unlike), steps_with(2, unlike));
   EXPECT_NE(steps_with(1, dropping), steps_with(3, dropping));
   EXPECT_NE(steps_with(1, left_out), steps_with(4, left_out));
   EXPECT_NE(steps_with(1, full_only), steps_with(16, full_only));

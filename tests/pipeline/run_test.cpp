@@ -10,10 +10,12 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/random.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
+#include <lade/tee.hpp>
 #include <lade/this_context.hpp>
 #include <lade/through.hpp>
 #include <lade/when_all.hpp>
@@ -378,6 +380,54 @@ TEST(Run, AStopEndsASourceThatWaits) {
       EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<error>("run: stopped"));
       EXPECT_TRUE(items.failures().empty());
     }
+}
+
+// Counts how often it is destroyed.
+class closing {
+ public:
+  explicit closing(std::atomic<int>& times) : times_(times) {}
+  closing(const closing&) = delete;
+  ~closing() { ++times_; }
+
+ private:
+  std::atomic<int>& times_;
+};
+
+// Blocks its thread in the gate after one item.
+static async_generator<int> then_block(test::gate& gate, std::atomic<int>& closed) {
+  closing at_end(closed);
+  int item = 0;
+  co_yield item;
+  gate.pass();
+  co_yield item;
+}
+
+template <class Stage>
+static void expect_closed_once(const Stage& stage) {
+  runtime runtime({.threads = 3});
+  test::gate gate;
+  std::atomic<int> closed = 0;
+  {
+    auto items = runtime.run(from([&] { return then_block(gate, closed); }) | stage, {.ready = 2});
+    gate.wait_for(1);
+    items.stop();
+    EXPECT_EQ(closed, 0);
+    gate.open();
+  }
+  EXPECT_EQ(closed, 1);
+}
+
+TEST(Run, ASourceThatBlocksWhileTheRunIsStoppedIsClosedOnce) {
+  auto same = [](int i) { return i; };
+  auto first = [](int) { return 0; };
+  expect_closed_once(take(5));
+  expect_closed_once(map(same, {.concurrency = 1}));
+  expect_closed_once(map(same, {.concurrency = 2}));
+  expect_closed_once(flat_map(test::up_to, {.concurrency = 2}));
+  expect_closed_once(prefetch(2));
+  expect_closed_once(batch(2));
+  expect_closed_once(route(first, map(same), map(same)));
+  expect_closed_once(tee(map(same), map(same)));
 }
 
 // Counts a task for as long as it lives.

@@ -320,6 +320,17 @@ static state state_after(const pipeline<T>& what, int count) {
   return items.state();
 }
 
+TEST(State, NamesStagesAsStatisticsDo) {
+  runtime runtime({.threads = 2});
+  auto same = [](int i) { return i; };
+  auto items = runtime.run(from(up_to(3)) | map(same) | map(same) | prefetch(2));
+  items.wait_next();
+  std::vector<std::string> names;
+  for (auto& each : items.statistics().stages) names.push_back(each.name);
+  EXPECT_EQ(items.state().stages, names);
+  EXPECT_THAT(names, testing::ElementsAre("source", "map", "map (2)", "prefetch"));
+}
+
 TEST(State, OfAnotherPipelineIsRefused) {
   auto doubled = map([](int i) { return i * 2; }, {.name = "double"});
   auto saved = state_after(from(up_to(10)) | doubled, 3);
@@ -900,12 +911,12 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
   EXPECT_THAT(of(list | identity | repeat(2)), says("repeat follows other stages"));
   EXPECT_THAT(of(list | twice | batch(3)),
               says("flat_map makes several items of one before batch"));
-  EXPECT_THAT(of(list | twice | identity), says("gives items as they finish"));
+  EXPECT_THAT(of(list | twice | identity), says("yields items in completion order"));
   // One at a time too, since a state is good for any concurrency.
   auto one = map([](int i) { return i; }, {.concurrency = 1, .order = item_order::completion});
-  EXPECT_THAT(of(list | twice | one), says("gives items as they finish"));
+  EXPECT_THAT(of(list | twice | one), says("yields items in completion order"));
   EXPECT_THAT(of(list | flat_map(as_tokens, {.order = item_order::completion})),
-              says("gives parts of several items as they come"));
+              says("yields parts of several items in completion order"));
   EXPECT_THAT(of(list | twice | window(4, {.step = 4})), says("before window"));
   EXPECT_THAT(of(list | twice | through(pass_on, consumed)), says("before through"));
   EXPECT_THAT(of(zip(list | twice, list)), says("before zip"));

@@ -33,8 +33,8 @@ class busy_stage final : public tunable {
 
   // Works until `until`, and is looked at then.
   void work(clock::time_point from, clock::time_point until) {
-    counters_.starving.begin(from);
-    counters_.starving.end(until);
+    counters_.next_starved.begin(from);
+    counters_.next_starved.end(until);
     busy_.add(now_.concurrency * (until - from));
     counters_.out +=
         std::min(now_.concurrency, cpus_) * static_cast<std::uint64_t>((until - from) / 50ms);

@@ -1,7 +1,10 @@
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/batch_by.hpp>
+#include <lade/bucket.hpp>
 #include <lade/chain.hpp>
 #include <lade/cut.hpp>
+#include <lade/equal_steps.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
@@ -9,8 +12,11 @@
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/shard.hpp>
+#include <lade/shuffle.hpp>
 #include <lade/tee.hpp>
 #include <lade/through.hpp>
 #include <lade/window.hpp>
@@ -20,6 +26,8 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -118,16 +126,66 @@ TEST(DroppedItems, NoStageKeepsAnItemWhileItWaitsForTheNext) {
   expect_dropped("tee", tee(map(same, {.concurrency = 2}), chain()));
 }
 
-TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
-  for (auto order : {merge_order::turns, merge_order::arrival}) {
-    living all;
-    event never;
-    runtime where({.threads = 2});
-    auto source = two_items(all, never);
-    auto items = where.run(merge<counted_item>({source, source}, {.order = order}), {.ready = 1});
-    for (int i = 0; i < 4; ++i) items.wait_next();
-    all.wait_for_none();
+// Batches of one item.
+struct single_items {
+  using items = std::vector<counted_item>;
+
+  std::optional<items> add(counted_item item) {
+    items one;
+    one.push_back(std::move(item));
+    return one;
   }
+  std::optional<items> flush() { return std::nullopt; }
+};
+
+TEST(DroppedItems, NoStageThatOrdersOrGroupsKeepsAnItemWhileItWaitsForTheNext) {
+  auto same = map([](const counted_item& item) { return item; });
+  auto first = [](const counted_item&) { return 0; };
+  auto all_first = [](const std::vector<counted_item>& batch) {
+    return std::vector<std::size_t>(batch.size());
+  };
+  auto none_ended = [](bool) { return false; };
+  expect_dropped("skip", chain(same, skip(0)));
+  expect_dropped("repeat", chain(same, repeat(2)));
+  expect_dropped("shard", chain(same, shard({.rank = 0, .world = 1})));
+  expect_dropped("shuffle", chain(same, shuffle({.window = 1})));
+  expect_dropped("window", window(1));
+  expect_dropped("bucket", bucket(first, {.size = 1}));
+  expect_dropped("batch_by", batch_by(single_items()));
+  expect_dropped("route_batches",
+                 chain(batch(1), route_batches(all_first, map(std::identity()), chain())));
+  expect_dropped("equal_steps", equal_steps({.steps = 5}));
+  expect_dropped("end_together", end_together(none_ended));
+}
+
+static async_generator<counted_item> pass_on_both(async_generator<counted_item> first,
+                                                  async_generator<counted_item> second) {
+  for (int i = 0; i < 2; ++i) co_yield *co_await first.next();
+  while (auto* item = co_await second.next()) co_yield *item;
+}
+
+template <class Join>
+static void expect_inputs_dropped(const Join& join, int results) {
+  living all;
+  event never;
+  runtime where({.threads = 2});
+  auto source = two_items(all, never);
+  auto items = where.run(join(source, source), {.ready = 1});
+  for (int i = 0; i < results; ++i) items.wait_next();
+  all.wait_for_none();
+}
+
+TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
+  using items = pipeline<counted_item>;
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    auto merged = [order](const items& a, const items& b) {
+      return merge<counted_item>({a, b}, {.order = order});
+    };
+    expect_inputs_dropped(merged, 4);
+  }
+  expect_inputs_dropped([](const items& a, const items& b) { return zip(a, b); }, 2);
+  expect_inputs_dropped([](const items& a, const items& b) { return combine(pass_on_both, a, b); },
+                        4);
 }
 
 }  // namespace lade

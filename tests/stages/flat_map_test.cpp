@@ -267,8 +267,9 @@ TEST(FlatMap, RefusesAStateOfPartsThatAreMixed) {
       from(numbers{9}) |
       flat_map(some_of, {.concurrency = 2, .order = item_order::completion, .name = "split"}));
   items.wait_next();
-  EXPECT_THAT([&] { items.state(); },
-              ThrowsMessage<error>(HasSubstr("split gives parts of several items as they come")));
+  EXPECT_THAT(
+      [&] { items.state(); },
+      ThrowsMessage<error>(HasSubstr("split yields parts of several items in completion order")));
 }
 
 TEST(FlatMap, PartsDrawRandomNumbersOfTheirOwnWhereverTheyGo) {

@@ -524,7 +524,7 @@ TEST(Pad, IsDescribed) {
   EXPECT_EQ(padded.describe().stages.back().held_items, 6u);
   auto packed = batches | pack({.concurrency = automatic, .pool = &own});
   EXPECT_THAT(to_string(packed.describe()),
-              HasSubstr("3 pack of 2, on a pool of its own, concurrency automatic, 1 items"));
+              HasSubstr("3 pack of 2, pool lade-cpu, concurrency automatic, 1 items"));
   EXPECT_EQ(packed.describe().stages.back().held_items, std::nullopt);
 }
 

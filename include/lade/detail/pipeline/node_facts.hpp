@@ -4,6 +4,7 @@
 
 #include <lade/description.hpp>
 #include <lade/detail/common/counted.hpp>
+#include <lade/failure.hpp>
 #include <lade/item_order.hpp>
 #include <lade/lineage_rule.hpp>
 
@@ -15,7 +16,7 @@
 
 namespace lade {
 
-enum class on_error : std::uint8_t;
+class thread_pool;
 
 namespace detail {
 
@@ -48,14 +49,16 @@ class node_facts {
   static node_facts part_behind(node_ptr in);
 
   // path_of: the beginning of a path of a split. Its `number` follows the stages of the paths
-  // before it. split_of: the stage in which the paths of a split end.
-  static node_facts path_of(node_ptr in, std::uint64_t number);
+  // before it, `size` is the number of its items. split_of: the stage in which the paths of a split
+  // end.
+  static node_facts path_of(node_ptr in, std::uint64_t number, std::optional<std::uint64_t> size);
   static node_facts split_of(node_ptr in, std::vector<node_ptr> paths, std::string kind,
                              std::string name);
 
   node_facts uncounted() &&;                // a stage without statistics
   node_facts made_by(std::string kind) &&;  // of a source; default: "from"
   node_facts on(stage_executor executor) &&;
+  node_facts on(const thread_pool* pool) &&;  // null: the CPU pool
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
   node_facts failing(std::optional<on_error> policy) &&;  // items may fail; default: run's policy
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
@@ -68,6 +71,7 @@ class node_facts {
   // The effect on order and lineage, from which a plan derives the requirements of a state (a
   // checkpoint). `how`: the name of the stage in errors. A stage that makes groups of `size` items,
   // each `step` items behind the one before, also mixes parts or refuses a state.
+  node_facts ordered(stage_ordering how) &&;  // default: kept
   node_facts mixing_parts(std::string how) &&;
   node_facts reordering(std::string how) &&;
   node_facts making_parts(std::string how, bool tells_members) &&;  // of groups with a size
@@ -84,6 +88,9 @@ class node_facts {
   node_facts caching() &&;
   node_facts wanting_batches() &&;
 
+  // Adds the options for failures and time limits that are given.
+  node_facts with(const failure_policy& policy, const time_limits& limits = {}) &&;
+
   // Adds an option; see stage_description::options.
   node_facts with(std::string option, std::string_view value) &&;
   node_facts with(std::string option, std::uint64_t value) &&;
@@ -98,8 +105,8 @@ class node_facts {
   bool is_counted() const noexcept { return role_ == role::stage || role_ == role::split; }
   bool is_path() const noexcept { return role_ == role::path; }
 
-  // Whether the stage may drop items in a run with this policy.
-  bool drops(on_error of_run) const noexcept;
+  // Whether the stage may yield fewer or more items than it takes, in a run with this policy.
+  bool changes_count(on_error of_run) const noexcept;
 
   bool is_reordering() const noexcept { return effect_ == parts_effect::reorders; }
 

@@ -37,7 +37,7 @@ struct planned_rules {
   bool keeps_batches_whole = false;
 
   // Whether a later stage may drop items, so that the consumer takes fewer than the node yields.
-  bool drops_behind = false;
+  bool count_changes_behind = false;
 
   bool in_path = false;  // the node is in a path of a route or tee
 

@@ -153,9 +153,9 @@ class run_state {
   lade::state state() const;
   run_statistics statistics() const;
   std::stop_source over;       // requested at the end of the run
-  stage_counters sink{"run"};  // output queue; starving: the consumer waited; output_wait: the last
-                               // stage was blocked; memory_wait: no item was started for lack of
-                               // memory
+  stage_counters sink{"run"};  // output queue; next_starved: the consumer waited; output_wait: the
+                               // last stage was blocked; memory_wait: no item was started for lack
+                               // of memory
 
  private:
   friend class open_input;

@@ -65,7 +65,7 @@ class tuned_stages {
   struct work_done {
     clock::time_point at;
     std::uint64_t out = 0;
-    std::chrono::nanoseconds starving{};
+    std::chrono::nanoseconds next_starved{};
     std::chrono::nanoseconds busy{};  // includes pauses before retries
     std::chrono::nanoseconds output_wait{};
   };

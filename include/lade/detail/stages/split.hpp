@@ -408,14 +408,16 @@ auto attach_path(const Path& path, std::size_t number, node_facts begin) {
   return path.attach(branch);
 }
 
-// A pipeline for each path. The numbers of its stages follow those of the path before, so that no
-// two stages draw the same random numbers.
+// A pipeline for each path, which takes `size` items if that is known. The numbers of its stages
+// follow those of the path before, so that no two stages draw the same random numbers.
 template <class T, class... Paths>
-auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in) {
+auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in,
+                  std::optional<std::uint64_t> size) {
   std::size_t number = 0;
   auto length = in.last()->facts().number();
   auto next = [&](const auto& path) {
-    auto attached = attach_path<T>(path, number++, node_facts::path_of(in.last(), length + 1));
+    auto attached =
+        attach_path<T>(path, number++, node_facts::path_of(in.last(), length + 1, size));
     length = attached.last()->facts().number();
     return pipeline<typename decltype(attached)::value_type>(attached);
   };
