@@ -19,8 +19,8 @@
 # - Ways to park: classes with a data member std::coroutine_handle<>. Awaiters: classes with an
 #   await_suspend().
 # - Compilation: CPU seconds of user and system, and the largest resident memory of one process. The
-#   first program of the README: the fastest of three. Tests of the core whose path matches PATTERN:
-#   once, at -O0.
+#   first program of the README: the fastest of three. The sources that contain the implementations
+#   of core and media, and the tests of the core whose path matches PATTERN: once, at -O0.
 import argparse
 import os
 import pathlib
@@ -201,6 +201,9 @@ def main(root, list_types, tests):
         for level in "-O0", "-O2":
             seconds, megabytes = min(compiled(root, source, [level]) for _ in range(3))
             print(f"the README's program, {level}: {seconds:.1f} s, {megabytes:.0f} MB")
+    for module in "core", "media":
+        seconds, megabytes = compiled(root, root / f"examples/implementation/{module}.cpp", ["-O0"])
+        print(f"the implementation of {module}, -O0: {seconds:.1f} s, {megabytes:.0f} MB")
     if tests is not None:
         paths = [p for folder in (".", *PARTS) for p in (root / "tests" / folder).glob("*_test.cpp")]
         costs = []
