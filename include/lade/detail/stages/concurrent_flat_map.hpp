@@ -174,8 +174,8 @@ class concurrent_flat_map final
       co_yield yielded;
     }
     while (true) {
-      {
-        stopwatch blocked(self->counters_.output_wait);  // while `concurrency` items are split
+      if (!self->room_.try_acquire()) {
+        stopwatch blocked(self->counters_.output_wait);
         co_await self->room_.acquire();
       }
       permit may_split(self);
