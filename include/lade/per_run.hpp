@@ -59,7 +59,8 @@ class stage_run {
 //   auto answers = questions | lade::map(lade::per_run(begin), {.concurrency = 16});
 //
 // `make(const stage_run&)` returns the function. The pipeline owns `make`. Only map takes such a
-// function; filter and flat_map do not.
+// function. One that returns a std::optional filters the items; one that returns a std::vector,
+// with unbatch behind the map, makes several items of one.
 //
 // Threads: `make` is called on the CPU pool when a run opens the stage, possibly for several runs
 // at a time. The function is called as map says: by several threads at a time, through a const

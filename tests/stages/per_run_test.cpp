@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -137,6 +138,16 @@ TEST(PerRun, EveryWorkerMayHaveAnInstanceOfTheFunctionOfTheRun) {
   EXPECT_GE(workers.made, 1);
   EXPECT_LE(workers.made, 2);
   EXPECT_EQ(runs.now + workers.now, 0);
+}
+
+TEST(PerRun, AFunctionMayFilterAndMakeSeveralItemsOfOne) {
+  runtime runtime({.threads = 2});
+  auto odd = [](const stage_run&) {
+    return [](int i) { return i % 2 ? std::optional(i) : std::nullopt; };
+  };
+  auto twice = [](const stage_run&) { return [](int i) { return std::vector{i, i}; }; };
+  auto items = from(up_to(5)) | map(per_run(odd)) | map(per_run(twice)) | unbatch();
+  EXPECT_THAT(collect(runtime, items), ElementsAre(1, 1, 3, 3));
 }
 
 TEST(PerRun, RandomNumbersAreThoseOfAFunctionThatAllRunsShare) {
