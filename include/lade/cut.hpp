@@ -174,7 +174,8 @@ inline take_stage take(std::uint64_t count) noexcept { return take_stage(count);
 inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count); }
 
 // Yields all items `count` times. A shuffle before the repeat uses another order in each round. A
-// count of 0 yields no items. A count of ~0 repeats without end. Any count is valid.
+// count of 0 yields no items. A count of ~0 repeats without end; then size() is unknown. Any count
+// is valid.
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
 // Keeps up to `count` items ready, from 1 to 1,048,576, so that the stages before it run while the

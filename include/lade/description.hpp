@@ -59,7 +59,7 @@ struct stage_description {
   // Upper bounds on the items that the stage holds at a time, and on their bytes. Items in queues,
   // slots and unfinished groups count; copies for further attempts do not. Not set if there is no
   // limit, or if the run or custom code determines it.
-  // - 0: the stage passes each item on before it takes the next one.
+  // - 0: the stage passes each item on before it takes the next one. Most sources have no bound.
   // - Results in a queue count, such as the parts of a flat_map and the rows of pack_rows.
   // - A route or tee holds the items before its paths and the results behind them. The stages of
   //   the paths have their own numbers. The unit of a route_batches is one batch in flight, with

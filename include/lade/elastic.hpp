@@ -10,7 +10,8 @@
 namespace lade {
 
 // The number of items that a rank takes per step, so that all ranks together take `global_batch`.
-// Throws error(invalid_argument) if the number of ranks does not divide `global_batch`.
+// Throws error(invalid_argument) if the number of ranks does not divide `global_batch`, or if
+// `rank` is not less than `world`.
 std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& rank);
 
 // Checks the pipeline of a rank, which must end in batches. Throws error(invalid_argument) naming

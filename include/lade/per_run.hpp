@@ -71,7 +71,8 @@ class stage_run {
 //
 // Errors: what `make` throws ends the run with a stage_error that names the stage.
 //
-// So a stage may be a class. All it needs is attach(), which builds the pipeline from other stages:
+// Stages that are classes: any class with a member attach() is a stage. It applies other stages to
+// the pipeline, such as a map with a function for each run:
 //
 //   class ask {
 //    public:

@@ -83,7 +83,9 @@ class pipeline {
   detail::counted_ptr<const detail::node<T>> last_;
 };
 
-// Whether S is a stage that can follow P.
+// Whether S is a stage that can follow P: a class with a member `attach(pipeline) const`, which
+// returns the pipeline behind the stage. The pipeline need not be complete: in a path of a route or
+// tee, it begins at the path.
 template <class P, class S>
 concept accepts = requires(const P& in, const S& stage) { stage.attach(in); };
 

@@ -37,8 +37,9 @@ namespace lade {
 
 struct route_options {
   // How many items may wait before each path. A slow path may also use the slots that the other
-  // paths leave free, so it does not block them at once. For route_batches: how many batches may be
-  // in flight. Up to 1,048,576; 0 counts as 1.
+  // paths leave free. It blocks them when `buffer` times the number of paths items wait, even if
+  // all are its own. For route_batches: how many batches may be in flight. Up to 1,048,576; 0
+  // counts as 1.
   std::size_t buffer = 16;
 
   // What happens to an item if the router throws or returns an invalid path number.
@@ -69,12 +70,13 @@ struct route_settings {
   failure_policy policy;
 };
 
+// Throws error(invalid_argument): the router has returned a number that no path has.
+[[noreturn]] void refuse_path(const std::string& number, std::size_t paths);
+
 // Returns `number`. Throws error(invalid_argument) unless there is a path with that number.
 std::size_t require_path(std::integral auto number, std::size_t paths) {
   if (std::cmp_less(number, 0) || std::cmp_greater_equal(number, paths))
-    throw error(errc::invalid_argument, "choose a path",
-                "the router returned " + std::to_string(number) + ", and there are " +
-                    std::to_string(paths) + " paths, numbered from 0");
+    refuse_path(std::to_string(number), paths);
   return static_cast<std::size_t>(number);
 }
 
@@ -175,8 +177,12 @@ auto chooser_for(const shared_const<route_settings>& settings, const shared_cons
 }
 
 // The item type in which all paths of a route end.
-template <class First, class... More>
+template <class... Paths>
 struct common_end {
+  using type = void;  // of no paths, which the function refuses
+};
+template <class First, class... More>
+struct common_end<First, More...> {
   static_assert((std::same_as<typename First::value_type, typename More::value_type> && ...),
                 "lade::route: all paths must end in items of the same type");
   using type = typename First::value_type;

@@ -183,7 +183,7 @@ class tee_stage {
 // results, and the path needs another item for its next result. It fails only if no item and no
 // child coroutine is left in that path. A slow path is waited for, and so is a coroutine that has
 // started children. The wait is endless if a zip in the path holds items of another source
-// meanwhile.
+// meanwhile. A path that takes n items for a result needs a buffer of n.
 template <class... Paths>
 tee_stage<Paths...> tee(const tee_options& options, Paths... paths) {
   static_assert(sizeof...(Paths) > 0, "lade::tee: there must be a path");

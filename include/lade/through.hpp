@@ -305,10 +305,15 @@ class through_stage {
 };
 
 // A custom stage: `stage(async_generator<In>, arguments...)` is a coroutine that returns an
-// async_generator of new items. A run calls it when it opens the stage, with copies of the
-// arguments, and again after a failure that is skipped:
+// async_generator of new items. A run calls it when it opens the stage, and again after a failure
+// that is skipped:
 //
 //   auto large = lade::through(at_least, {.lineage = lade::lineage_rule::consumed}, 64);
+//
+// Lifetime: the pipeline owns copies of the arguments and passes const references to them, which
+// outlive the coroutine. Runs at the same time share them.
+//
+// Thread: the CPU pool, on one thread at a time.
 //
 // Without a lineage_rule, run::state() throws, since the run has no exact state. Throws
 // error(invalid_argument) naming the option if an option is invalid.

@@ -9,7 +9,7 @@
 
 namespace lade::detail {
 
-std::string number_text(double value) { return fmt::format("{:g}", value); }
+std::string number_text(double value) { return fmt::format("{}", value); }
 
 void refuse_value(std::string_view doing, std::string_view option, const std::string& value,
                   const std::string& allowed) {

@@ -34,7 +34,8 @@ class described_stages {
   using stages = std::vector<stage*>;
 
   // Visits a node and the nodes before it. Returns the stages that yield the items of the node.
-  // `split`: the split that has the node in a path; null: none.
+  // `split`: the split that has the node in a path; null: none. Then a path that begins before the
+  // node is described with the stages before its split: the pipeline is still being built.
   stages visit(const node_base& node, stage* split);
   stage& add(const node_facts& facts) { return stages_.emplace_back(stage{&facts}); }
   stages ends_of_paths(const node_facts& facts, stage& split);
@@ -50,7 +51,7 @@ described_stages::stages described_stages::visit(const node_base& node, stage* s
   const auto* at = &node;
   while (true) {
     const auto& facts = at->facts();
-    if (facts.role_ == node_facts::role::path) {
+    if (facts.role_ == node_facts::role::path && split) {
       takers->push_back(split);
       return result;
     }
@@ -59,7 +60,7 @@ described_stages::stages described_stages::visit(const node_base& node, stage* s
       std::ranges::copy(ends_of_paths(facts, here), std::back_inserter(*takers));
       opened_.push_back(&here);
       takers = &here.inputs;
-    } else if (facts.role_ != node_facts::role::part) {
+    } else if (facts.role_ != node_facts::role::part && facts.role_ != node_facts::role::path) {
       auto& here = add(facts);
       takers->push_back(&here);
       opened_.push_back(&here);

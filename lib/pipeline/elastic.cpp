@@ -13,6 +13,9 @@
 namespace lade {
 
 std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& rank) {
+  if (rank.world > 0 && rank.rank >= rank.world)
+    throw error(errc::invalid_argument, "divide a global batch",
+                fmt::format("rank is {}; it must be less than world, {}", rank.rank, rank.world));
   if (rank.world == 0 || global_batch % rank.world > 0)
     throw error(errc::invalid_argument, "divide a global batch",
                 fmt::format("{} ranks do not divide a batch of {}", rank.world, global_batch));

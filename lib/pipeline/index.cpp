@@ -46,7 +46,13 @@ static bool has_one_more(const shard_part& part, std::uint64_t left) {
   return part.remainder == remainder::keep ? part.rank < left : left > 0;
 }
 
+// The number of items of a sequence without end, or of one with more items than can be counted.
+static constexpr std::uint64_t endless = ~std::uint64_t{0};
+
 static std::uint64_t size_behind(const order_step& step, std::uint64_t size) {
+  const bool ends = step.what == order_step::kind::take || step.what == order_step::kind::draw ||
+                    (step.what == order_step::kind::repeat && step.count == 0);
+  if (size == endless && !ends) return endless;
   switch (step.what) {
     case order_step::kind::shuffle: return size;
     case order_step::kind::draw: return draws_from(step, size);
@@ -89,7 +95,7 @@ std::optional<std::uint64_t> size_behind(const std::vector<order_step>& steps,
     else if (items)
       items = size_behind(step, *items);
   }
-  if (items == ~std::uint64_t{0}) items.reset();  // repeats without end
+  if (items == endless) items.reset();
   return items;
 } catch (const error&) {  // weights for another number of items
   return std::nullopt;

@@ -44,6 +44,7 @@ std::string short_type_name(std::string_view pretty_function, std::string_view o
   bool unnamed = lambda < name.find_first_of(";]");
   if (begin == std::string_view::npos || unnamed) return std::string(otherwise);
   name = name.substr(0, name.find_first_of(";],<"));
+  if (name.starts_with("std::") && name.ends_with("::function")) return std::string(otherwise);
   if (auto colon = name.rfind(':'); colon != std::string_view::npos) name.remove_prefix(colon + 1);
   return std::string(name);
 }

@@ -96,7 +96,7 @@ void require_own_position(std::uint64_t place, const open_context& run) {
   const auto most = run.pass->span;
   if (place >= most)
     throw error(errc::limit_exceeded, "number an item",
-                fmt::format("as one of several sources it may have {} items", most));
+                fmt::format("a source of this run may have {} items", most));
 }
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,

@@ -67,7 +67,7 @@ bool end_together_stage::is_over(const any_rank_ended& any_ended, bool ended) {
   bool over = any_ended(ended);
   if (ended && !over)
     throw error(errc::invalid_argument, "ask whether a rank has ended",
-                "the function has returned false where this rank has passed true");
+                "the function returned false although this rank has ended");
   return over;
 }
 

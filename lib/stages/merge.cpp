@@ -51,12 +51,18 @@ static std::uint64_t held_by_merge(std::size_t inputs, const merge_options& opti
   return options.order == merge_order::arrival ? arrivals_of(inputs).ring.slots : 0;
 }
 
-node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options) {
-  std::optional<std::uint64_t> size = 0;
+// None also if there are more items than can be counted.
+static std::optional<std::uint64_t> size_of_all(const std::vector<node_ptr>& inputs) {
+  std::uint64_t sum = 0;
   for (auto& each : inputs) {
-    auto of_input = each->facts().size();
-    size = size && of_input ? std::optional(*size + *of_input) : std::nullopt;
+    auto size = each->facts().size();
+    if (!size || __builtin_add_overflow(sum, *size, &sum)) return std::nullopt;
   }
+  return sum;
+}
+
+node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& options) {
+  auto size = size_of_all(inputs);
   const bool has_all = options.order != merge_order::weighted && options.end == merge_end::last;
   if (!has_all) size.reset();
   const auto held = held_by_merge(inputs.size(), options);

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 route_settings::route_settings(const route_options& options, std::string stage,
@@ -37,6 +39,13 @@ node_facts route_settings::facts_for_batches(node_ptr in, std::vector<node_ptr> 
       .holding(split_base::at_least_one(buffer))
       .with("buffer", buffer)
       .with(policy);
+}
+
+void refuse_path(const std::string& number, std::size_t paths) {
+  throw error(errc::invalid_argument, "choose a path",
+              fmt::format("the router returned {}, and there {} {}, numbered from 0", number,
+                          paths == 1 ? "is" : "are",
+                          paths == 1 ? "1 path" : fmt::format("{} paths", paths)));
 }
 
 void require_path_for_each(std::size_t paths, std::size_t items) {

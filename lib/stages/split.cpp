@@ -156,6 +156,7 @@ bool split_base::end_path(std::size_t path) {
   {
     std::lock_guard lock(mutex_);
     branches_[path].ended = true;
+    branches_[path].waiting = 0;
     last = std::ranges::all_of(branches_, &branch::ended);
     wake_input(woken);
   }

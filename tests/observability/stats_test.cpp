@@ -1158,6 +1158,18 @@ TEST(RunStatistics, CountTheBytesOfTheItemsThatAStageHasGiven) {
   EXPECT_EQ(items.statistics().stages.at(1).bytes, 3000u);
 }
 
+// Does not know its size.
+struct unsized {
+  std::size_t content_bytes() const { throw std::runtime_error("unknown"); }
+};
+
+TEST(RunStatistics, CountNoBytesOfItemsWhoseSizeThrows) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(from(up_to(3)) | map([](int) { return unsized(); }, {.concurrency = 2}));
+  EXPECT_EQ(collect(items).size(), 3u);
+  EXPECT_EQ(items.statistics().stages.at(1).bytes, 0u);
+}
+
 TEST(RunStatistics, CountNoBytesOfMemoryThatAFunctionDoesNotGive) {
   runtime runtime({.threads = 2});
   auto crop = [](int) {

@@ -411,7 +411,37 @@ TEST(Description, OptionsForFailuresAndTimeLimitsArePrinted) {
   EXPECT_THAT(last_line_of(list_of(3) | custom), HasSubstr(", on_error skip, error_budget 2"));
 }
 
-// The rest of what was described, without an item lost, is what the stages of paths have yielded.
+// A stage that describes its input when it is attached.
+struct describing {
+  std::string* into;
+
+  template <class In>
+  auto attach(const pipeline<In>& in) const {
+    *into = to_string(in.describe());
+    return in;
+  }
+};
+
+TEST(Description, OfAPathThatIsBeingBuiltHasTheStagesBeforeIt) {
+  std::string text;
+  auto at_once = describing{&text};
+  auto later = chain(map(twice), describing{&text});
+  const std::string before = "1 source: from, 9 items\n";
+  (void)(list_of(9) | tee(at_once, chain()));
+  EXPECT_EQ(text, before);
+  (void)(list_of(9) | tee(later, chain()));
+  EXPECT_EQ(text, before + "2 map of 1, on the CPU pool, 9 items\n");
+  (void)(list_of(9) | route(half_of, chain(), later));
+  EXPECT_EQ(text, before + "2 map of 1, on the CPU pool\n");
+  (void)(list_of(9) | tee(chain(), route(half_of, later, chain())));
+  EXPECT_EQ(text, before + "2 map of 1, on the CPU pool\n");
+  auto same = map(std::identity());
+  (void)(list_of(9) | batch(3) | route_batches(half_of, chain(same, describing{&text}), same));
+  EXPECT_EQ(text,
+            before + "2 batch of 1, size 3, 3 items\n3 identity: map of 2, on the CPU pool\n");
+}
+
+// The described sizes are the numbers of items that the stages yield.
 TEST(Description, SizesInPathsAreThoseOfRuns) {
   runtime runtime({.threads = 2});
   auto check = [&](const auto& what) {
@@ -574,7 +604,15 @@ TEST(Description, SizesThatOnlyARunCanTellAreNone) {
   EXPECT_EQ((list | route(half_of, map(twice), map(twice))).size(), std::nullopt);
   EXPECT_EQ(merge<int>({list, list}, {.end = merge_end::first}).size(), std::nullopt);
   EXPECT_EQ((list | draw({.weights = {1, 2}})).size(), std::nullopt);  // of which a run throws
-  EXPECT_EQ((list | repeat(~std::uint64_t{0})).size(), std::nullopt);
+  constexpr auto endless = ~std::uint64_t{0};
+  EXPECT_EQ((list | repeat(endless)).size(), std::nullopt);
+  EXPECT_EQ((list | repeat(endless) | shard({.rank = 0, .world = 2})).size(), std::nullopt);
+  EXPECT_EQ((list | repeat(endless) | skip(3) | shuffle()).size(), std::nullopt);
+  EXPECT_EQ((list | map(twice) | repeat(endless) | skip(3)).size(), std::nullopt);
+  EXPECT_THAT((list | repeat(endless) | skip(3) | take(5)).size(), Optional(5u));
+  EXPECT_THAT((list | repeat(endless) | repeat(0)).size(), Optional(0u));
+  auto half = from_index(endless / 2 + 1, [](std::uint64_t) { return 0; });
+  EXPECT_EQ(merge<int>({half, half}).size(), std::nullopt);
 }
 
 TEST(Description, ASizeOfDrawsNeedsNoSizeOfTheList) {

@@ -177,6 +177,8 @@ TEST(Elastic, BatchSizeOfARankDividesTheGlobalBatch) {
   EXPECT_EQ(batch_size_of_rank(7, {}), 7u);
   EXPECT_THAT([] { batch_size_of_rank(1024, {.rank = 0, .world = 3}); },
               ThrowsMessage<error>("divide a global batch: 3 ranks do not divide a batch of 1024"));
+  EXPECT_THAT([] { batch_size_of_rank(8, {.rank = 5, .world = 2}); },
+              ThrowsMessage<error>(HasSubstr("rank is 5; it must be less than world, 2")));
   EXPECT_THAT([] { batch_size_of_rank(1024, {.rank = 0, .world = 0}); },
               ThrowsMessage<error>("divide a global batch: 0 ranks do not divide a batch of 1024"));
 }

@@ -158,6 +158,32 @@ TEST(DroppedItems, NoStageThatOrdersOrGroupsKeepsAnItemWhileItWaitsForTheNext) {
   expect_dropped("end_together", end_together(none_ended));
 }
 
+// Items that wait before a path when it ends are not kept until the run ends.
+TEST(DroppedItems, NoPathThatHasEndedKeepsItems) {
+  living all;
+  event never;
+  runtime where({.threads = 2});
+  test::gate gate;
+  auto first = [](const counted_item&) { return 0; };
+  auto source = from([&all, &never, &gate]() -> async_generator<counted_item> {
+    for (int i = 0; i < 5; ++i) {
+      counted_item made(all);
+      co_yield made;
+    }
+    gate.open();
+    co_await never;
+  });
+  auto hold = map(
+      [&gate](const counted_item& item) {
+        gate.pass();
+        return item;
+      },
+      {.concurrency = 1});
+  auto items = where.run(source | route(first, chain(hold, take(1)), chain()), {.ready = 1});
+  EXPECT_TRUE(items.wait_next().has_value());
+  all.wait_for_none();
+}
+
 static async_generator<counted_item> pass_on_both(async_generator<counted_item> first,
                                                   async_generator<counted_item> second) {
   for (int i = 0; i < 2; ++i) co_yield *co_await first.next();

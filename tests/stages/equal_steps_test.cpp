@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cache.hpp>
+#include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/epochs.hpp>
 #include <lade/equal_steps.hpp>
@@ -11,6 +12,7 @@
 #include <lade/merge.hpp>
 #include <lade/metrics.hpp>
 #include <lade/profile.hpp>
+#include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
@@ -263,6 +265,21 @@ TEST(EqualSteps, NeedsTheNumberOfSteps) {
   EXPECT_EQ((alone | equal_steps()).size(), 7u);
 }
 
+TEST(EqualSteps, OfAPathKnowsTheStagesBeforeThePath) {
+  auto list = from(up_to(60));
+  auto keeping = list | shard({.rank = 1, .world = 7, .remainder = remainder::keep});
+  auto same = map([](int i) { return i; });
+  auto zero = [](int) { return 0; };
+  auto unwrap = map([](const step_of<int>& step) { return *step; });
+  runtime runtime({.threads = 2});
+  auto paths = list | tee(chain(same, equal_steps(), unwrap), chain());
+  EXPECT_EQ(collect(runtime, paths).size(), 60u);
+  EXPECT_THAT([&] { keeping | tee(equal_steps(), chain()); },
+              ThrowsMessage<error>(HasSubstr("with remainder::keep a rank may have a step more")));
+  EXPECT_THAT([&] { list | route(zero, chain(equal_steps(), unwrap), same); },
+              ThrowsMessage<error>(HasSubstr("the number of steps is not known before a run")));
+}
+
 TEST(EqualSteps, RefusesTheStateOfAnotherNumberOfSteps) {
   runtime runtime({.threads = 1});
   auto list = from(up_to(24));
@@ -447,8 +464,8 @@ TEST(EndTogether, RefusesAFunctionThatDoesNotSeeThatTheRankHasEnded) {
   runtime runtime({.threads = 1});
   auto never = from(up_to(2)) | end_together([](bool) { return false; });
   EXPECT_THAT([&] { collect(runtime, never); },
-              ThrowsMessage<error>("end_together: ask whether a rank has ended: the function has "
-                                   "returned false where this rank has passed true"));
+              ThrowsMessage<error>("end_together: ask whether a rank has ended: the function "
+                                   "returned false although this rank has ended"));
   EXPECT_THAT([] { end_together(nullptr); },
               ThrowsMessage<error>("end_together: there is no function"));
 }

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -719,6 +720,11 @@ TEST(Map, InPlaceMeasuresSomeOfManyShortCallsForAll) {
   EXPECT_GT(stage.durations.total(), 49'000u);
   EXPECT_LE(stage.durations.total(), 50'000u);
   EXPECT_GT(stage.busy.count(), 0);
+}
+
+TEST(Map, OfAStdFunctionIsNamedAsItsKind) {
+  const std::function<int(int)> same = [](int i) { return i; };
+  EXPECT_EQ((from(test::up_to(1)) | map(same)).describe().stages.back().name, "map");
 }
 
 }  // namespace lade

@@ -179,9 +179,9 @@ class hooked_call {
 };
 
 // The size of an item's contents in bytes: of a buffer, a sample, a tensor, a batch, or an item
-// with a member bytes(). 0 for other types.
+// with a member bytes(). 0 for other types, and if the member throws.
 template <class T>
-std::uint64_t content_bytes(const T& item) {
+std::uint64_t content_bytes(const T& item) noexcept try {
   if constexpr (requires {
                   { item.content_bytes() } -> std::convertible_to<std::size_t>;
                 })
@@ -200,6 +200,8 @@ std::uint64_t content_bytes(const T& item) {
     return item.tensor().spec().bytes();
   else
     return 0;
+} catch (...) {
+  return 0;
 }
 
 // Counts an item that the stage passes on. One thread at a time.

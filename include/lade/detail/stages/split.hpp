@@ -148,7 +148,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // error(invalid_argument) if the path is open already, since it would take its items twice, or if
   // it contains a cache.
   void open(std::size_t path, const planned_node& at, const planned_node& begin);
-  // Records that the path needs no more items. Returns whether that holds for all paths.
+  // Records that the path needs no more items, also none of those that wait before it. Returns
+  // whether that holds for all paths.
   bool end_path(std::size_t path);
 
   // Looks for a standstill and updates the demand. Must be called whenever a wait has begun or
@@ -297,7 +298,7 @@ class split : public split_base {
         : from_(std::move(from)), path_(path) {}
     reader(reader&&) noexcept = default;
     ~reader() {
-      if (from_ && from_->end_path(path_)) from_->close();
+      if (from_ && from_->end(path_)) from_->close();
     }
     take_awaiter take() const noexcept { return take_awaiter(*from_, path_); }
     void rethrow_failure() const {
@@ -316,6 +317,17 @@ class split : public split_base {
       co_yield yielded;
     }
     self.rethrow_failure();
+  }
+
+  // Ends the path and drops the items that wait before it. Returns whether all paths have ended.
+  bool end(std::size_t path) {
+    const bool last = end_path(path);
+    std::deque<given> dropped;
+    {
+      std::lock_guard lock(mutex_);
+      dropped.swap(queues_[path]);
+    }
+    return last;
   }
 
   // Called with the mutex held.
