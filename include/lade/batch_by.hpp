@@ -42,7 +42,7 @@ class batch_by_stage {
       : accumulator_(std::move(batches)),
         policy_{.finally = options.on_error, .budget = options.error_budget},
         name_(detail::stage_name<A>(options.name, "batch_by")) {
-    detail::require_budget(name_, options.error_budget);
+    detail::require_budget(name_, options.error_budget, options.on_error);
   }
 
   template <class T>

@@ -154,9 +154,10 @@ struct time_limits {
 };
 
 // Throw error(invalid_argument) naming the stage or the run, and the option, if an option is
-// invalid.
+// invalid. `policy`: that of a stage; its budget has no effect with on_error::fail.
 void require_retry(std::string_view stage, const retry& how);
-void require_budget(std::string_view stage, const error_budget& budget);
+void require_budget(std::string_view stage, const error_budget& budget,
+                    std::optional<on_error> policy = {});
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
                     std::chrono::nanoseconds deadline);
 

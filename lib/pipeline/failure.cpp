@@ -81,8 +81,11 @@ void require_retry(std::string_view stage, const retry& how) {
   require_number(stage, "retry.jitter", how.jitter, 0, 1);
 }
 
-void require_budget(std::string_view stage, const error_budget& budget) {
+void require_budget(std::string_view stage, const error_budget& budget,
+                    std::optional<on_error> policy) {
   if (budget.rate) require_number(stage, "error_budget.rate", *budget.rate, 0, 1);
+  if (budget.is_given() && policy == on_error::fail)
+    throw error(errc::invalid_argument, stage, "error_budget has no effect with on_error::fail");
 }
 
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,

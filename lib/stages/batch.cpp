@@ -212,7 +212,7 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
   require_concurrency(name_, options.concurrency);
   require_count(name_, "buffer", options.buffer.value_or(0));
   require_retry(name_, options.retry);
-  require_budget(name_, options.error_budget);
+  require_budget(name_, options.error_budget, options.on_error);
   require_limits(name_, options.timeout, options.deadline);
   require_host_accessible(name_, options.memory);
   batch_layout layout{options.size, std::move(written), field_names(options.fields, name_)};

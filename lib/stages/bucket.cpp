@@ -17,7 +17,7 @@ void require_buckets(const bucket_options& options, const std::string& stage) {
     require_count(stage, "size", options.size, {.least = 1, .most = most_in_batch});
   if (options.padded != no_limit)
     require_count(stage, "padded", options.padded, {.least = 1, .most = most_elements});
-  require_budget(stage, options.error_budget);
+  require_budget(stage, options.error_budget, options.on_error);
   if (options.size == no_limit && options.padded == no_limit)
     refuse("neither a batch size nor a budget of padded elements");
   auto& ends = options.boundaries;

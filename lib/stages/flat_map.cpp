@@ -21,7 +21,7 @@ flat_map_settings::flat_map_settings(const flat_map_options& given, std::string 
     : options(given), name(std::move(stage)) {
   require_concurrency(name, options.concurrency, 1);
   require_count(name, "buffer", options.buffer);
-  require_budget(name, options.error_budget);
+  require_budget(name, options.error_budget, options.on_error);
 }
 
 unsigned flat_map_settings::calls_at_a_time(run_state& run) const {

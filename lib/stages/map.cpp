@@ -15,7 +15,8 @@ map_settings::map_settings(const map_options& options, std::string name,
   require_concurrency(name_, options_.concurrency);
   require_count(name_, "buffer", options.buffer.value_or(0));
   require_retry(name_, options.retry);
-  require_budget(name_, options.error_budget);
+  require_budget(name_, options.error_budget,
+                 options.substitute.has_value() ? std::nullopt : options.on_error);
   require_limits(name_, options.timeout, options.deadline);
   require_host_accessible(name_, options.memory);
 }

@@ -110,7 +110,7 @@ void require_padding(const pad_options& options, const std::string& stage) {
   require_count(stage, "length", options.length, {.most = most_elements});
   require_count(stage, "multiple_of", options.multiple_of, {.least = 1, .most = most_in_batch});
   require_concurrency(stage, options.concurrency, 1);
-  require_budget(stage, options.error_budget);
+  require_budget(stage, options.error_budget, options.on_error);
   if (options.length % options.multiple_of != 0)
     refuse("a length of " + std::to_string(options.length) + ", which is no multiple of " +
            std::to_string(options.multiple_of));
@@ -118,13 +118,13 @@ void require_padding(const pad_options& options, const std::string& stage) {
 
 void require_packing(const pack_options& options, const std::string& stage) {
   require_concurrency(stage, options.concurrency, 1);
-  require_budget(stage, options.error_budget);
+  require_budget(stage, options.error_budget, options.on_error);
 }
 
 void require_rows(const pack_rows_options& options, const std::string& stage) {
   require_count(stage, "length", options.length, {.least = 1, .most = most_elements});
   require_count(stage, "open_rows", options.open_rows, {.least = 1, .most = most_in_batch});
-  require_budget(stage, options.error_budget);
+  require_budget(stage, options.error_budget, options.on_error);
 }
 
 void require_fields(std::span<const std::string> fields, const std::string& stage) {

@@ -20,7 +20,7 @@ route_settings::route_settings(const route_options& options, std::string stage,
       buffer(options.buffer),
       policy{.finally = options.on_error, .budget = options.error_budget} {
   require_count(name, "buffer", options.buffer);
-  require_budget(name, options.error_budget);
+  require_budget(name, options.error_budget, options.on_error);
 }
 
 node_facts route_settings::facts(node_ptr in, std::vector<node_ptr> ends) const {

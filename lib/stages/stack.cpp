@@ -27,7 +27,7 @@ stack_stage::stack_stage(const stack_options& options)
       fields_(detail::field_names(options.fields, name_)) {
   detail::require_fields(fields_, name_);
   detail::require_concurrency(name_, options.concurrency, 1);
-  detail::require_budget(name_, options.error_budget);
+  detail::require_budget(name_, options.error_budget, options.on_error);
 }
 
 pipeline<sample_batch> stack_stage::attach(const pipeline<std::vector<sample>>& in) const {

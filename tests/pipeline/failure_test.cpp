@@ -1197,4 +1197,25 @@ TEST(FromIndex, GoesOnFromAStateBehindItemsThatAreDropped) {
   EXPECT_THAT(rest.failures(), SizeIs(3));
 }
 
+TEST(ErrorBudget, OfAStageThatMayNotSkipIsRefused) {
+  auto list = from(test::up_to(3));
+  auto same = [](int i) { return i; };
+  auto any = [](int) { return true; };
+  auto refused = [](const char* stage) {
+    return ThrowsMessage<error>(std::string(stage) +
+                                ": error_budget has no effect with on_error::fail");
+  };
+  constexpr auto fail = on_error::fail;
+  const error_budget budget{.count = 5};
+  EXPECT_THAT([&] { list | map(same, {.on_error = fail, .error_budget = budget}); },
+              refused("map"));
+  EXPECT_THAT([&] { list | filter(any, {.on_error = fail, .error_budget = budget}); },
+              refused("filter"));
+  EXPECT_THAT([&] { list | flat_map(test::up_to, {.on_error = fail, .error_budget = budget}); },
+              refused("flat_map"));
+  EXPECT_THAT([&] { list | route(same, {.on_error = fail, .error_budget = budget}, map(same)); },
+              refused("route"));
+  EXPECT_NO_THROW((list | map(same, {.on_error = fail, .substitute = 7, .error_budget = budget})));
+}
+
 }  // namespace lade
