@@ -4,12 +4,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include <fmt/compile.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,8 +22,10 @@ static constexpr trace::track first_track = 1 << 24;
 
 // An event of the Trace Event Format:
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
-static std::string trace_event(char phase, trace::track where, const std::string& more) {
-  return fmt::format(",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":{},{}}}", phase, where, more);
+// A call has several events, so their formats are compiled.
+static std::string trace_event(char phase, trace::track where, std::string_view more) {
+  return fmt::format(FMT_COMPILE(",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":{},{}}}"), phase, where,
+                     more);
 }
 
 struct trace::output {
@@ -67,24 +71,27 @@ void trace::add_span(track where, std::string_view name, clock::time_point start
                      clock::time_point end, const lineage& item) {
   write(trace_event(
       'X', where,
-      fmt::format(R"("ts":{},"dur":{},"name":{},"args":{{"positions":"{}"}})", microseconds(start),
-                  microseconds(start_ + (end - start)), detail::json_of(name), to_string(item))));
+      fmt::format(FMT_COMPILE(R"("ts":{},"dur":{},"name":{},"args":{{"positions":"{}"}})"),
+                  microseconds(start), microseconds(start_ + (end - start)), detail::json_of(name),
+                  to_string(item))));
 }
 
 // The binding point "e" attaches the arrow to the span that contains its time.
 std::string trace::arrow_event(char phase, std::uint64_t arrow, track where,
                                clock::time_point start) const {
-  return trace_event(phase, where,
-                     fmt::format(R"("ts":{},"cat":"item","name":"item","bp":"e","id":{})",
-                                 microseconds(start), arrow));
+  return trace_event(
+      phase, where,
+      fmt::format(FMT_COMPILE(R"("ts":{},"cat":"item","name":"item","bp":"e","id":{})"),
+                  microseconds(start), arrow));
 }
 
 void trace::add_levels(std::string_view name, std::initializer_list<level> levels) {
   std::vector<std::pair<const char*, std::string>> values;
   for (auto& [what, value] : levels) values.emplace_back(what, std::to_string(value));
-  write(trace_event('C', 0,
-                    fmt::format(R"("ts":{},"name":{},"args":{})", microseconds(clock::now()),
-                                detail::json_of(name), detail::json_object(values))));
+  write(trace_event(
+      'C', 0,
+      fmt::format(FMT_COMPILE(R"("ts":{},"name":{},"args":{})"), microseconds(clock::now()),
+                  detail::json_of(name), detail::json_object(values))));
 }
 
 void trace::add_io(std::string_view name, std::string_view what, clock::time_point start,
@@ -96,7 +103,9 @@ void trace::add_io(std::string_view name, std::string_view what, clock::time_poi
 }
 
 std::string trace::microseconds(clock::time_point time) const {
-  return detail::json_of(std::chrono::duration<double, std::micro>(time - start_).count(), 3);
+  const auto elapsed = std::chrono::nanoseconds(time - start_).count();
+  return fmt::format(FMT_COMPILE("{}{}.{:03}"), elapsed < 0 ? "-" : "", std::abs(elapsed) / 1000,
+                     std::abs(elapsed) % 1000);
 }
 
 void trace::write(const std::string& event) {

@@ -8,7 +8,7 @@ namespace lade::detail {
 
 void hooked_call::enter(std::string item, const item_view& argument) {
   auto& hooks = run_.options().hooks.all();
-  inside_ = std::make_unique<entered>(stage_.name(), std::move(item));
+  inside_.emplace(entered{stage_.name(), std::move(item), {}});
   inside_->locals.reserve(hooks.size());
   for (auto* each : hooks) {
     std::any local;
@@ -20,7 +20,7 @@ void hooked_call::enter(std::string item, const item_view& argument) {
 std::exception_ptr hooked_call::leave_all(std::exception_ptr failure,
                                           const item_view& result) noexcept {
   auto& hooks = run_.options().hooks.all();
-  auto left = std::move(inside_);
+  auto left = std::exchange(inside_, std::nullopt);
   for (auto& locals = left->locals; !locals.empty(); locals.pop_back()) {
     auto seen = failure ? item_view() : result;
     try {

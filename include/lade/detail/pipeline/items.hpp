@@ -175,7 +175,7 @@ class hooked_call {
   const stage_counters& stage_;
   const lineage& origin_;
   unsigned attempt_;
-  std::unique_ptr<entered> inside_;
+  std::optional<entered> inside_;
 };
 
 // The size of an item's contents in bytes: of a buffer, a sample, a tensor, a batch, or an item
