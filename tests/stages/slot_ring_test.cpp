@@ -48,7 +48,7 @@ struct parties {
                .workers = most_working,
                .order = order,
                .waits_for_memory = true,
-               .measures_feeder = true},
+               .measures_feeders = true},
               memory, std::make_shared<demand>()) {
     slots.count_for(counters);
   }
