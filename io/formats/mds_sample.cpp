@@ -5,7 +5,6 @@
 #include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>

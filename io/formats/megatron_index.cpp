@@ -4,7 +4,6 @@
 
 #include <lade/error.hpp>
 
-#include <array>
 #include <optional>
 #include <string>
 
