@@ -251,10 +251,10 @@ template <class T>
 class split : public split_base {
  public:
   split(const open_context& run, std::size_t paths, std::size_t buffer)
-      : split_base(paths, buffer),
-        run_(run),
-        queues_(paths),
-        on_stop_(run.stop, close_on_stop<split>{*this}) {}
+      : split_base(paths, buffer), run_(run), on_stop_(run.stop, close_on_stop<split>{*this}) {
+    for (std::size_t path = 0; path < paths; ++path)
+      queues_.push_back(std::make_unique<std::deque<given>>());
+  }
 
   // The stop token of the input.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -322,11 +322,9 @@ class split : public split_base {
   // Ends the path and drops the items that wait before it. Returns whether all paths have ended.
   bool end(std::size_t path) {
     const bool last = end_path(path);
-    std::deque<given> dropped;
-    {
-      std::lock_guard lock(mutex_);
-      dropped.swap(queues_[path]);
-    }
+    std::unique_ptr<std::deque<given>> dropped;  // destroyed without the mutex
+    std::lock_guard lock(mutex_);
+    dropped = std::move(queues_[path]);
     return last;
   }
 
@@ -334,7 +332,7 @@ class split : public split_base {
   bool provide(std::size_t path, std::optional<given>& into, wait_list& woken);
 
   const open_context run_;
-  std::vector<std::deque<given>> queues_;
+  std::vector<std::unique_ptr<std::deque<given>>> queues_;  // null: the path has ended
   std::stop_source stop_;
   std::optional<memory_claim> claim_;  // claim of the input to the memory budget, if it is watched
   context context_;
@@ -383,7 +381,7 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
       consumer = to.consumer.settle_first();
       record_given(path);
     } else {
-      queues_[path].push_back(std::move(next));
+      queues_[path]->push_back(std::move(next));
       ++to.waiting;
     }
   }
@@ -393,10 +391,10 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
 
 template <class T>
 bool split<T>::provide(std::size_t path, std::optional<given>& into, wait_list& woken) {
-  auto& queue = queues_[path];
-  if (queue.empty()) return false;
-  into.emplace(std::move(queue.front()));
-  queue.pop_front();
+  auto* queue = queues_[path].get();
+  if (!queue || queue->empty()) return false;
+  into.emplace(std::move(queue->front()));
+  queue->pop_front();
   --branches_[path].waiting;
   wake_input(woken);
   return true;
