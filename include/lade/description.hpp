@@ -48,8 +48,8 @@ struct stage_description {
   stage_ordering ordering = stage_ordering::kept;
 
   // Names and values of options that define the stage's work and its concurrency. For `from`, also
-  // "order" and "shard" for each step that orders its list. Options for memory and
-  // fields are left out, most options with their default value, and those that the run determines.
+  // "order" and "shard" for each step that orders its list. Left out are options for memory and
+  // fields, options that the run determines, and most options with their default value.
   std::vector<std::pair<std::string, std::string>> options;
 
   // The number of items that it yields in an epoch, if no item fails and is dropped. Nothing if it
@@ -58,8 +58,8 @@ struct stage_description {
 
   // Upper bounds on the items that the stage holds at a time, and on their bytes. Items in queues,
   // slots and unfinished groups count; copies for further attempts do not. Not set if there is no
-  // limit, or if the run or custom code determines it.
-  // - 0: the stage passes each item on before it takes the next one. Most sources have no bound.
+  // limit, or if the run or custom code determines it; nor for most sources.
+  // - 0: the stage passes each item on before it takes the next one.
   // - Results in a queue count, such as the parts of a flat_map and the rows of pack_rows.
   // - A route or tee holds the items before its paths and the results behind them. The stages of
   //   the paths have their own numbers. The unit of a route_batches is one batch in flight, with

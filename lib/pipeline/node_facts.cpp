@@ -121,8 +121,8 @@ bool node_facts::changes_count(on_error of_run) const noexcept {
          (may_fail_ && policy_.value_or(of_run) == on_error::skip);
 }
 
-node_facts node_facts::ordered(stage_ordering how) && {
-  stage_.ordering = how;
+node_facts node_facts::ordered(stage_ordering what) && {
+  stage_.ordering = what;
   return std::move(*this);
 }
 

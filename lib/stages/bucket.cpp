@@ -41,7 +41,9 @@ node_facts bucket_facts(node_ptr in, const bucket_options& options, const std::s
         std::move(facts).with("boundaries", fmt::format("{}", fmt::join(options.boundaries, " ")));
   if (options.size != no_limit) facts = std::move(facts).with("size", options.size);
   if (options.padded != no_limit) facts = std::move(facts).with("padded", options.padded);
-  return std::move(facts).with_flag("drop_last", options.drop_last);
+  return std::move(facts)
+      .with_flag("drop_last", options.drop_last)
+      .with({.finally = options.on_error, .budget = options.error_budget});
 }
 
 bool exceeds(const bucket_options& options, std::size_t items, std::size_t longest) noexcept {

@@ -405,6 +405,8 @@ TEST(Description, OptionsForFailuresAndTimeLimitsArePrinted) {
               HasSubstr(", on_error skip"));
   EXPECT_THAT(last_line_of(list_of(3) | batch_by(pairs(), skips(batch_by_options()))),
               HasSubstr(", on_error skip"));
+  EXPECT_THAT(last_line_of(list_of(3) | bucket(length_of, skips(bucket_options{.size = 4}))),
+              HasSubstr(", on_error skip"));
   auto routed = list_of(3) | route(half_of, skips(route_options()), map(twice), map(twice));
   EXPECT_THAT(to_string(routed.describe()), HasSubstr("buffer 16, on_error skip, reordered"));
   auto custom = through(as_is, {.on_error = on_error::skip, .error_budget = {.count = 2}});

@@ -60,6 +60,7 @@ class node_facts {
   node_facts on(stage_executor executor) &&;
   node_facts on(const thread_pool* pool) &&;  // null: the CPU pool
   node_facts yielding(cardinality what, std::optional<std::uint64_t> size = {}) &&;
+  node_facts ordered(stage_ordering what) &&;             // default: kept
   node_facts failing(std::optional<on_error> policy) &&;  // items may fail; default: run's policy
   node_facts in_groups(std::uint64_t size, bool drop_last) &&;
 
@@ -71,7 +72,6 @@ class node_facts {
   // The effect on order and lineage, from which a plan derives the requirements of a state (a
   // checkpoint). `how`: the name of the stage in errors. A stage that makes groups of `size` items,
   // each `step` items behind the one before, also mixes parts or refuses a state.
-  node_facts ordered(stage_ordering how) &&;  // default: kept
   node_facts mixing_parts(std::string how) &&;
   node_facts reordering(std::string how) &&;
   node_facts making_parts(std::string how, bool tells_members) &&;  // of groups with a size

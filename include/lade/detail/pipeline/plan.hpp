@@ -36,7 +36,8 @@ struct planned_rules {
   // delivered: it would be paired or split unlike in any other run.
   bool keeps_batches_whole = false;
 
-  // Whether a later stage may drop items, so that the consumer takes fewer than the node yields.
+  // Whether a later stage may drop or add items, so that the consumer takes another number of items
+  // than the node yields.
   bool count_changes_behind = false;
 
   bool in_path = false;  // the node is in a path of a route or tee
