@@ -70,6 +70,13 @@ class generator_promise : public promise_base {
     return rendezvous_.call(self_);
   }
 
+  // After start() has returned true: whether the generator arrived on another thread, for which it
+  // has suspended.
+  bool arrived_elsewhere() noexcept {
+    awaited_ = rendezvous_.arrived_elsewhere();
+    return awaited_;
+  }
+
   // Rethrows the exception that ended the generator, if any.
   void end() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -162,7 +169,8 @@ class generator::next_awaiter {
       producer_.context = base->context;
       consumed_ = apart_ ? nullptr : base->consumed;
     }
-    return !producer_.start(consumer);
+    if (!producer_.start(consumer)) return true;
+    return producer_.arrived_elsewhere() && post_home(consumer, producer_.context);
   }
 
   void* await_resume() const {

@@ -53,6 +53,9 @@ class [[nodiscard]] task {
   bool start(const detail::promise_base& parent, detail::completion& done) {
     return coroutine_.promise().start(parent, done);
   }
+  // After start() has returned true: whether the task finished on another thread. Then it has
+  // suspended, and its awaiter continues on its own executor.
+  bool finished_elsewhere() const noexcept { return coroutine_.promise().finished_elsewhere(); }
   // Throws error(invalid_argument) if the task was started or moved from.
   void require_unstarted() const {
     if (!coroutine_ || coroutine_.promise().started()) detail::refuse_task(!coroutine_);
@@ -91,6 +94,7 @@ class task<T>::promise_type : public detail::promise_base, public detail::result
     done_ = &done;
     return rendezvous_.call(std::coroutine_handle<promise_type>::from_promise(*this));
   }
+  bool finished_elsewhere() const noexcept { return rendezvous_.arrived_elsewhere(); }
 
  private:
   void finish() noexcept {
@@ -113,7 +117,9 @@ class task<T>::awaiter : private detail::completion {
   bool await_suspend(std::coroutine_handle<Promise> parent) {
     parent_ = parent;
     auto* base = detail::base_of(parent);
-    return !child_.promise().start(base ? *base : detail::promise_base(), *this);
+    auto& child = child_.promise();
+    if (!child.start(base ? *base : detail::promise_base(), *this)) return true;
+    return child.finished_elsewhere() && detail::post_home(parent, child.context);
   }
 
   T await_resume() { return child_.promise().take(); }

@@ -79,7 +79,8 @@ class with_context : private detail::completion, private detail::parked_coroutin
     auto* base = detail::base_of(parent);
     note(parent, base);
     root_.consumed = base ? base->consumed : nullptr;
-    return !work_.start(root_, *this);
+    if (!work_.start(root_, *this)) return true;
+    return work_.finished_elsewhere() && post_home();
   }
   T await_resume() { return work_.take(); }
 

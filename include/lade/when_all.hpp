@@ -25,16 +25,25 @@ class latch : public completion, private parked_coroutine {
  public:
   latch() noexcept : completion{child_finished} {}
 
-  // `start_children(base, done)` starts all children under `base`, the promise of the parent, with
-  // `done` (this latch) as their completion. It returns how many children finished inline. Returns
-  // whether the parent must suspend.
+  // `start_children(base)` starts each child with start_child(); `base` is the promise of the
+  // parent. Returns whether the parent must suspend.
   template <class Promise, class Start>
   bool start(std::coroutine_handle<Promise> parent, std::size_t children, Start start_children) {
     auto* base = base_of(parent);
     note(parent, base);
     remaining_.store(children + 1, std::memory_order_relaxed);
-    std::size_t arrived = start_children(base, static_cast<completion&>(*this)) + 1;
-    return remaining_.fetch_sub(arrived, std::memory_order_acq_rel) != arrived;
+    start_children(base);
+    std::size_t arrived = finished_ + 1;
+    bool suspended = suspended_ || finished_ < children;
+    if (remaining_.fetch_sub(arrived, std::memory_order_acq_rel) != arrived) return true;
+    return suspended && post_home();
+  }
+
+  template <class T>
+  void start_child(task<T>& child, const promise_base& root) {
+    if (!child.start(root, *this)) return;
+    ++finished_;
+    suspended_ |= child.finished_elsewhere();
   }
 
  private:
@@ -44,6 +53,8 @@ class latch : public completion, private parked_coroutine {
   }
 
   std::atomic<std::size_t> remaining_;
+  std::size_t finished_ = 0;  // of those that start_child() has started
+  bool suspended_ = false;    // one of them has, and finished on another thread
 };
 
 // The promise_base that one child of when_all inherits. It has the context of the parent, but a
@@ -85,13 +96,11 @@ class when_all_tuple : public latch {
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
-    return start(parent, sizeof...(Ts), [this](promise_base* base, completion& done) {
+    return start(parent, sizeof...(Ts), [this](promise_base* base) {
       for (auto& root : roots_) root.attach(base);
       parent_base_ = base;
       auto* root = roots_.data();
-      std::size_t arrived = 0;
-      std::apply([&](auto&... child) { ((arrived += child.start(*root++, done)), ...); }, tasks_);
-      return arrived;
+      std::apply([&](auto&... child) { (start_child(child, *root++), ...); }, tasks_);
     });
   }
   std::tuple<value_or_monostate<Ts>...> await_resume() {
@@ -116,12 +125,10 @@ class when_all_range : public latch {
   bool await_ready() const noexcept { return tasks_.empty(); }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
-    return start(parent, tasks_.size(), [this](promise_base* base, completion& done) {
+    return start(parent, tasks_.size(), [this](promise_base* base) {
       for (auto& root : roots_) root.attach(base);
       parent_base_ = base;
-      std::size_t arrived = 0;
-      for (std::size_t i = 0; i < tasks_.size(); ++i) arrived += tasks_[i].start(roots_[i], done);
-      return arrived;
+      for (std::size_t i = 0; i < tasks_.size(); ++i) start_child(tasks_[i], roots_[i]);
     });
   }
   auto await_resume() {

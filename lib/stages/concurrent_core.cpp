@@ -128,8 +128,7 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
 }
 
 // Thousands of these may wait at once, and GCC 12 stores each awaiter separately in the frame. So
-// rare waits are in a child coroutine. The move to another reactor is not: if a child ended there
-// before the call that started it had returned, the worker would continue here.
+// rare waits are in a child coroutine.
 task<> concurrent_core::await_tasks(task_worker worker) {
   worker.begin_function();
   while (true) {

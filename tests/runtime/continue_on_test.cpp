@@ -1,13 +1,17 @@
+#include <lade/async_generator.hpp>
 #include <lade/continue_on.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sleep.hpp>
 #include <lade/task.hpp>
+#include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/when_all.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <coroutine>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -41,6 +45,76 @@ TEST_P(ContinueOn, ThePoolOfTheRuntimeUntilTheNextAwaitThatSuspends) {
   runtime where(options());
   auto seen = wait_on_reactor({.runtime = &where}, visit_the_pool(where));
   EXPECT_EQ(seen, (std::vector{true, false, false, true}));
+}
+
+// Suspends its coroutine, which another thread resumes before await_suspend has returned.
+struct resumed_elsewhere_at_once {
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> coroutine) const { std::thread(coroutine).join(); }
+  void await_resume() const noexcept {}
+};
+
+static task<> suspend() { co_await resumed_elsewhere_at_once(); }
+
+static async_generator<int> suspend_before_each() {
+  for (int i = 0; i < 2; ++i) {
+    co_await suspend();
+    co_yield i;
+  }
+}
+
+static std::vector<task<>> two_that_suspend() {
+  std::vector<task<>> both;
+  both.push_back(suspend());
+  both.push_back(suspend());
+  return both;
+}
+
+// Whether the coroutine is back on the reactor after each kind of await that it begins on the pool.
+static task<std::vector<bool>> await_on_the_pool() {
+  std::vector<bool> seen;
+  co_await continue_on_pool();
+  co_await suspend();
+  seen.push_back(on_reactor_thread());
+  co_await continue_on_pool();
+  co_await when_all(suspend(), suspend());
+  seen.push_back(on_reactor_thread());
+  co_await continue_on_pool();
+  co_await when_all(two_that_suspend());
+  seen.push_back(on_reactor_thread());
+  context same = co_await this_context();
+  co_await continue_on_pool();
+  co_await with_context(same, suspend());
+  seen.push_back(on_reactor_thread());
+  auto numbers = suspend_before_each();
+  for (bool more = true; more;) {
+    co_await continue_on_pool();
+    more = co_await numbers.next();
+    if (more) seen.push_back(on_reactor_thread());
+  }
+  co_return seen;
+}
+
+TEST_P(ContinueOn, AnAwaitThatEndsElsewhereBeforeItsCallReturnsHasSuspended) {
+  runtime where(options());
+  auto seen = wait_on_reactor({.runtime = &where}, await_on_the_pool());
+  EXPECT_EQ(seen, std::vector(6, true));
+}
+
+static task<> end_at_once() { co_return; }
+
+static task<bool> stay_on_the_pool() {
+  co_await continue_on_pool();
+  co_await end_at_once();
+  co_await when_all(end_at_once(), end_at_once());
+  context same = co_await this_context();
+  co_await with_context(same, end_at_once());
+  co_return on_reactor_thread();
+}
+
+TEST_P(ContinueOn, AnAwaitThatDoesNotSuspendLeavesTheCoroutineOnThePool) {
+  runtime where(options());
+  EXPECT_FALSE(wait_on_reactor({.runtime = &where}, stay_on_the_pool()));
 }
 
 static task<bool> visit(thread_pool& other) {

@@ -39,6 +39,10 @@ class parked_coroutine {
   // The context of the coroutine; null if it is not lade's.
   const lade::context* execution() const noexcept { return context_; }
 
+  // For an await that has already ended, on another thread: posts the coroutine to its executor,
+  // unless this thread belongs to it. Returns whether it did.
+  bool post_home() const noexcept { return detail::post_home(coroutine_, context_); }
+
   // Resumes the coroutine; inside the call if the thread belongs to its executor.
   void resume_at_home() const noexcept { detail::resume_at_home(coroutine_, context_); }
 

@@ -34,6 +34,8 @@ inline const void* this_thread() noexcept {
 //   running ── call() returns false ───> awaited ── arrive() returns true: resume the parent
 //   running ── arrive() returns false ─> arrived ── call() returns true: the parent continues
 //
+// - A child that arrives on another thread has suspended, even if it arrives within the call: then
+//   arrived_elsewhere(), and the parent continues on its own executor.
 // - No wake-up is lost: the second exchange returns the value of the first.
 // - A child that arrives within the call needs no atomic read-modify-write operation. It returns to
 //   its parent, so a loop over such children uses no stack, and nothing depends on tail calls.
@@ -51,6 +53,9 @@ class rendezvous {
     caller_.store(nullptr, std::memory_order_relaxed);
     return state_.exchange(awaited, std::memory_order_acq_rel) == arrived;
   }
+
+  // For the parent, once call() has returned true: whether the child arrived on another thread.
+  bool arrived_elsewhere() const noexcept { return !arrived_in_call_; }
 
   // For the child, once its result is stored. Returns whether the child must resume the parent. If
   // not, the parent may destroy the child at once, so the caller must not access it any more.
