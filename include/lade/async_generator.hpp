@@ -67,14 +67,9 @@ class generator_promise : public promise_base {
   bool start(std::coroutine_handle<> consumer) {
     consumer_ = consumer;
     awaited_ = false;
-    return rendezvous_.call(self_);
-  }
-
-  // After start() has returned true: whether the generator arrived on another thread, for which it
-  // has suspended.
-  bool arrived_elsewhere() noexcept {
+    if (!rendezvous_.call(self_)) return false;
     awaited_ = rendezvous_.arrived_elsewhere();
-    return awaited_;
+    return true;
   }
 
   // Rethrows the exception that ended the generator, if any.
@@ -170,7 +165,7 @@ class generator::next_awaiter {
       consumed_ = apart_ ? nullptr : base->consumed;
     }
     if (!producer_.start(consumer)) return true;
-    return producer_.arrived_elsewhere() && post_home(consumer, producer_.context);
+    return producer_.awaited_ && post_home(consumer, producer_.context);
   }
 
   void* await_resume() const {
