@@ -29,8 +29,8 @@ struct background_options {
 namespace detail {
 
 // Starts `work` on a reactor, concurrently with the stages of a run. When the run is over, it asks
-// the work to stop and waits for its end. What the work throws ends the run, except error(stopped)
-// after that request.
+// the work to stop and waits for its end. An exception of the work ends the run, except
+// error(stopped) after that request.
 void start_background(run_state& run, std::string name, task<> work);
 
 // The node of background work. Its items are those of the node before.

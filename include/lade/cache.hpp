@@ -301,8 +301,9 @@ class cache_stage {
 // A run with a cache has no state (no checkpoint). A run throws error(invalid_argument) if the
 // cache is in a path of tee, route or route_batches.
 //
-// The bytes of an item are those that it holds: the result of its member bytes(), if there is one.
-// Throws error(invalid_argument) for a limit in bytes if the bytes of the items are unknown.
+// The bytes of an item are the result of its member bytes(), if there is one, and otherwise the
+// size of its contents. Throws error(invalid_argument) for a limit in bytes if the bytes of the
+// items are unknown.
 inline cache_stage cache(const cache_options& options = {}) noexcept {
   return cache_stage(options);
 }

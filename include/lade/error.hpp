@@ -19,7 +19,7 @@ enum class errc {
   invalid_argument,  // an option or argument that cannot work; the text names it
   invalid_data,      // bytes that violate their format
   unsupported,       // valid data of an unsupported kind
-  failed,            // an exception or failure without a code of its own
+  failed,            // an exception or failure without a more specific code
   limit_exceeded,    // data that exceeds a limit, such as that of an option
   changed,           // an object that changed since it was read before
   abandoned,         // a promise that was destroyed without a result
