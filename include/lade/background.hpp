@@ -112,8 +112,8 @@ class background_stage {
 // Thread: the coroutine resumes on a reactor, so it must not compute or block there (see compute in
 // thread_pool.hpp).
 //
-// End: when the run is over, for whatever reason, the coroutine is asked to stop. Awaits of lade in
-// it then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
+// End: when the run is over, for any reason, the coroutine is asked to stop. Awaits of lade in it
+// then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
 // return earlier. If it throws anything else, the run ends with a stage_error that has its name.
 //
 // Caches: if a cache yields all items of a pass, the steps before the cache are not opened, and

@@ -103,7 +103,7 @@ struct kept_pass {
 // The kept items that all runs of a pipeline share. Any thread; the mutex guards all members.
 //
 // The store is empty, claimed or filled. claim() returns true to one run and moves the store from
-// empty to claimed. That run then calls publish(), which fills the store for good, or release(),
+// empty to claimed. That run then calls publish(), which fills the store permanently, or release(),
 // which empties it. No run waits for another.
 template <class T>
 class cache_store {

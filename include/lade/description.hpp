@@ -67,8 +67,8 @@ struct stage_description {
   std::optional<std::uint64_t> held_items = {};
   std::optional<std::uint64_t> held_bytes = {};
 
-  // The reason why no run with this stage has an exact state, whatever the other stages are.
-  // run::state() then throws an error with this text. Empty if the stage allows a state.
+  // The reason why no run with this stage has an exact state, with any other stages. run::state()
+  // then throws an error with this text. Empty if the stage allows a state.
   std::string refuses_state = {};
 };
 

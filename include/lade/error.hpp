@@ -32,8 +32,7 @@ std::error_code make_error_code(errc code) noexcept;
 // whether an error has a condition: `code() == condition::device_lost`.
 enum class condition {
   // The process can no longer use a device, such as a GPU after an illegal address in a kernel.
-  // Every later call fails too. So the run ends, whatever its options say about failures and
-  // retries.
+  // Every later call fails too. So the run ends, with any options for failures and retries.
   device_lost = 1,
 };
 

@@ -85,9 +85,9 @@ class stage_run {
 //
 // A function that copies batches elsewhere may have a member `host_memory() const`, which returns a
 // memory_resource&: the memory from which the function copies fastest. A batch_into before the
-// stage then allocates its tensors there, and the function's own buffers are allocated there too,
-// unless the options of the map name a memory. A std::shared_ptr owns the resource, or it outlives
-// the pipelines, the runtime and all buffers: see memory_resource.hpp.
+// stage then allocates its tensors there, and so are the function's own buffers, unless the options
+// of the map name a memory. A std::shared_ptr owns the resource, or it outlives the pipelines, the
+// runtime and all buffers: see memory_resource.hpp.
 template <class Make>
 class per_run {
   static_assert(std::is_invocable_v<const Make&, const stage_run&>,
