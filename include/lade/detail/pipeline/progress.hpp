@@ -113,8 +113,8 @@ class progress {
   const std::shared_ptr<const gaps>& undelivered() const noexcept { return undelivered_; }
   bool is_delivered(std::uint64_t position) const { return before_.contains(position); }
 
-  // From the state: the positions that no rank must deliver any more; delivered_here() adds those
-  // that this rank has delivered of sources that assign whole shards.
+  // From the state: the positions that no rank must deliver any more; delivered_here() adds
+  // positions that this rank has delivered of sources that assign whole shards.
   const lineage& delivered_by_all() const noexcept { return before_; }
   lineage delivered_here() const;
 
