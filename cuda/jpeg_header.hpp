@@ -25,7 +25,7 @@ struct jpeg_header {
 // Reads the markers up to the first scan, and searches for the end of the image. Does not detect
 // damage between the markers.
 //
-// An image has no obstacle if all of these hold:
+// An image has no obstacle if all of the following is true:
 // - Huffman-coded baseline, extended or progressive DCT with 8 bits
 // - grey, or Y, Cb and Cr with one chroma sample per 1, 2 or 4 columns and 1 or 2 rows
 // - its orientation is 1 or absent, as the module `media` reads it

@@ -77,7 +77,7 @@ class jpeg_staging {
 };
 
 // nvJPEG's handles on a device: one for the JPEG engines, if there are any, and one for the other
-// units. Thread-safe. nvJPEG's GPU memory comes from CUDA's stream-ordered pool.
+// units. Thread-safe. nvJPEG's GPU memory is allocated from CUDA's stream-ordered pool.
 class jpeg_engines {
  public:
   jpeg_engines(device on, bool hardware);

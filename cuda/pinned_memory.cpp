@@ -100,7 +100,7 @@ bool pinned_memory::must_not_pin() {
   return true;
 }
 
-// If a region that another thread pins has room for this need too, waits for a change and returns
+// If a region that another thread pins has space for this need too, waits for a change and returns
 // true.
 bool pinned_memory::wait_for_others(std::size_t needed, lock& held) {
   if (awaited_bytes_ >= coming_bytes_ || needed > coming_bytes_ - awaited_bytes_) return false;

@@ -13,7 +13,7 @@
 
 namespace lade::cuda {
 
-// The limit of pinned memory: the budget, plus room for gaps between blocks.
+// The limit of pinned memory: the budget, plus space for gaps between blocks.
 static std::size_t pinned_limit(std::size_t budget) {
   constexpr auto most = std::numeric_limits<std::size_t>::max();
   constexpr std::size_t region = std::size_t{32} << 20;

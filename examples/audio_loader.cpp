@@ -1,5 +1,5 @@
 // audio_loader DIRECTORY [RATE [log-mel]]: turns a directory of audio files into batches of mono
-// waveforms, or of log-mel spectrograms, shows how fast that goes and what limits it.
+// waveforms, or of log-mel spectrograms, and shows the speed and the bottleneck.
 //
 // RATE is in samples per second, 16,000 if not given. Files of about the same length share a batch,
 // padded with zeros to its longest: at most 60 seconds of audio together. The pipeline is in
@@ -30,13 +30,13 @@
 #include <utility>
 #include <vector>
 
-// What the command line asks for.
+// The options of the command line.
 struct audio_settings {
   std::string directory;
   int rate = 16'000;
   bool mels = false;
 
-  int samples_per_step() const { return mels ? rate / 100 : 1; }  // of what is padded
+  int samples_per_step() const { return mels ? rate / 100 : 1; }  // of the padded items
 };
 
 // A stage's function: the bytes of a file become the field "audio", f32 [samples, 1] or
@@ -89,7 +89,7 @@ static progress::status status_of(const lade::run_statistics& run, std::uint64_t
   return now;
 }
 
-// What the batches held.
+// The totals of the batches.
 struct totals {
   std::uint64_t batches = 0;
   std::uint64_t files = 0;

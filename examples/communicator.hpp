@@ -1,4 +1,4 @@
-// What the processes of a training exchange by MPI.
+// The exchange between the processes of a training, by MPI.
 
 #pragma once
 

@@ -77,9 +77,9 @@ class connection {
   // Whether a call of send() has failed, behind which no other answer may follow.
   bool is_amid_answer() const noexcept { return amid_answer_; }
 
-  // After the last answer: drops what the peer still sends, until it hangs up. If the socket were
-  // closed earlier, the peer might lose the answer. Returns how many bytes it has dropped. A stop
-  // ends it, and others have their turn, however fast the peer sends.
+  // After the last answer: drops the bytes that the peer still sends, until it closes the
+  // connection. If the socket were closed earlier, the peer might lose the answer. Returns how many
+  // bytes it has dropped. A stop ends it, and others have their turn, however fast the peer sends.
   lade::task<std::size_t> finish() const {
     ::shutdown(fd_, SHUT_WR);
     std::array<char, 4096> some;

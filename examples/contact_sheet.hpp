@@ -1,4 +1,4 @@
-// A picture of the first images or clips of a batch, to see what a trainer gets.
+// A contact sheet of the first images or clips of a batch, to check the input of a trainer.
 
 #pragma once
 

@@ -1,4 +1,4 @@
-// A custom stage: a coroutine over what comes before it.
+// A custom stage: a coroutine over the items of the stage before it.
 
 #include <lade/lade.hpp>
 

@@ -1,5 +1,5 @@
-// What can go wrong, and what becomes of it: a server that is busy is asked again, a page that is
-// broken is left out, and too many of these end the run.
+// Failures and their policies: calls of a busy server are retried, a broken page is skipped, and
+// too many broken pages end the run.
 
 #include <lade/lade.hpp>
 

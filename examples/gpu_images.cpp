@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-// What the GPU leaves to the CPU: PNG files and CMYK, for instance.
+// Decodes the files that the GPU does not decode, such as PNG files and CMYK.
 class decode_on_cpu {
  public:
   lade::tensor operator()(const lade::buffer& file) const {
@@ -35,7 +35,7 @@ static lade::cuda::image_batch kind_of(const lade::media::image_options& image) 
           .stddev = image.stddev};
 }
 
-// Gives a file random numbers of its own, for the part of its image.
+// Adds a separate random number to a file, for the crop of its image.
 static lade::sample add_draw(lade::sample file, lade::random draw) {
   return std::move(file).with_field(lade::field("draw", std::bit_cast<std::int64_t>(draw())));
 }

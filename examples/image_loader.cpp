@@ -1,5 +1,5 @@
-// image_loader DIRECTORY: turns a directory of images into training batches, shows how fast that
-// goes and what limits it, and draws a picture of the first batch. The pipeline is in load().
+// image_loader DIRECTORY: turns a directory of images into training batches, shows the speed and
+// the bottleneck, and draws a contact sheet of the first batch. The pipeline is in load().
 
 #include <lade/io/file.hpp>
 #include <lade/lade.hpp>

@@ -17,7 +17,7 @@ class linear_model {
   static constexpr std::size_t row = inputs + 1;  // with the bias
 
   // The sums over some samples that a step needs: the gradient, the loss, the number of samples.
-  // Those of several ranks add up.
+  // The sums of several ranks are added.
   using sums = std::array<double, classes * row + 2>;
   static double loss_in(const sums& all) { return all[classes * row]; }
   static double samples_in(const sums& all) { return all[classes * row + 1]; }

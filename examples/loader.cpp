@@ -76,7 +76,7 @@ void print_heading(const options& settings, const std::string& what, const lade:
   flush_output();
 }
 
-// What the progress bar shows of a run through `items` items, `epochs` times.
+// The status of the progress bar for a run through `items` items, `epochs` times.
 static progress::status status_of(const loader& program, const lade::run_statistics& run,
                                   std::uint64_t items, const options& settings) {
   const std::uint64_t epochs = settings.epochs;
@@ -137,7 +137,7 @@ static int complain(const loader& program, const std::exception& failure, std::s
 int run_program(const loader& program, int argc, char** argv,
                 void (*load)(const options& settings)) {
   try {
-    std::setlocale(LC_CTYPE, "");  // what the terminal can show
+    std::setlocale(LC_CTYPE, "");  // character set of the terminal
     const auto settings = parse_options(program, argc, argv);
     if (settings.help) {
       fmt::print("{}", help_text(program));
@@ -145,7 +145,7 @@ int run_program(const loader& program, int argc, char** argv,
       return 0;
     }
     load(settings);
-    if (interrupted_by) std::raise(interrupted_by);  // what waits for the program should know
+    if (interrupted_by) std::raise(interrupted_by);  // reports the signal to the parent process
     return 0;
   } catch (const usage_error& failure) {
     return complain(program, failure, fmt::format(" (see {} --help)", program.name), 2);

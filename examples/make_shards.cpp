@@ -6,9 +6,10 @@
 // together: "a.jpg" and "a.1.jpg" are the fields "jpg" and "1.jpg" of "a". The same files give the
 // same archives, byte for byte.
 //
-// What readers of shards pass over is left out and named on standard error: files without an
-// extension, hidden ones, those in a first directory like "__this__", and what is no file. Fields
-// are called in lower case, so nothing is written where "a.jpg" and "a.JPG" would be one field.
+// Files that readers of shards ignore are skipped and named on standard error: files without an
+// extension, hidden files, files in a first directory like "__this__", and other objects than
+// files. Fields are called in lower case, so nothing is written where "a.jpg" and "a.JPG" would be
+// one field.
 
 #include <lade/io/directory.hpp>
 #include <lade/io/file.hpp>
@@ -38,7 +39,7 @@ static std::string_view key_of(std::string_view name) {
   return name.substr(0, name.find('.', name.rfind('/') + 1));
 }
 
-// What is left out of the archives, or cannot be in one together.
+// The files that are skipped, or that cannot be in one archive together.
 class findings {
  public:
   void leave_out(const std::string& name, const char* reason) {
@@ -81,7 +82,7 @@ static bool leads_back(const std::filesystem::directory_entry& entry) {
   return std::ranges::mismatch(target, from).in1 == target.end();
 }
 
-// What a listing of files does not have.
+// Finds objects that a listing of files does not have.
 static void find_unlisted(const std::string& root, findings& found) {
   using iterator = std::filesystem::recursive_directory_iterator;
   for (iterator at(root, std::filesystem::directory_options::follow_directory_symlink), end;

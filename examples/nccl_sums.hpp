@@ -61,14 +61,14 @@ struct nccl_functions {
   }
 };
 
-// Every call waits for the same call on the other ranks. Thread: the one that made it. What it
-// allocates stays allocated until the process ends.
+// Every call waits for the same call on the other ranks. Thread: the one that made the object. Its
+// memory stays allocated until the process ends.
 //
 // Not yet run on a GPU: tested with libraries that a test replaces.
 class nccl_sums {
  public:
-  // For sums of up to `most` numbers. Null, on all ranks alike, unless each rank has NCCL and a GPU
-  // of its own. Throws lade::error if they fail.
+  // For sums of up to `most` numbers. Null, on all ranks alike, unless each rank has NCCL and a
+  // separate GPU. Throws lade::error if they fail.
   static std::unique_ptr<nccl_sums> try_make(const communicator& ranks, std::size_t most) {
     nccl_functions call;
     int gpus = 0;

@@ -33,26 +33,26 @@ struct options {
   std::string reactor = "automatic";
 };
 
-// One option: how it is written, what it does to `options`, and what --help says about it.
+// One option: its name, its effect on `options`, and its text in --help.
 struct option {
   std::string_view name;
-  std::string_view value;  // what --help calls its value; empty: it takes none
+  std::string_view value;  // name of its value in --help; empty: it takes none
   std::string help;
-  std::string fallback;  // what holds without it, for --help
+  std::string fallback;  // default in words, for --help
   void (*set)(options&, const option&, std::string_view);
 };
 
 // A program.
 struct loader {
   std::string_view name;    // "image_loader"
-  std::string_view usage;   // what --help calls its argument: "DIRECTORY"
-  std::string_view source;  // what errors call it: "directory"
-  std::string_view one;     // what an item of a batch is called: "clip", "clips"
+  std::string_view usage;   // name of its argument in --help: "DIRECTORY"
+  std::string_view source;  // name of the argument in errors: "directory"
+  std::string_view one;     // name of an item of a batch: "clip", "clips"
   std::string_view many;
-  std::string_view file;  // what a file is called: "video", "videos"
+  std::string_view file;  // name of a file: "video", "videos"
   std::string_view files;
-  std::string_view about;  // what --help says it does
-  std::string_view train;  // what --help says about --train, --val and --float
+  std::string_view about;  // description in --help
+  std::string_view train;  // texts of --train, --val and --float in --help
   std::string_view val;
   std::string_view floats;
   std::string_view decode;        // the stage that decodes items
@@ -61,7 +61,7 @@ struct loader {
   std::vector<option> own;  // options that the other program does not have
 };
 
-// A command line that makes no sense. what() names the word that is to blame.
+// An invalid command line. what() names the invalid word.
 class usage_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -69,7 +69,7 @@ class usage_error : public std::runtime_error {
 
 options parse_options(const loader& program, int argc, char** argv);
 
-// What --help prints.
+// The text of --help.
 std::string help_text(const loader& program);
 
 [[noreturn]] inline void refuse_value(const option& chosen, std::string_view got,

@@ -28,7 +28,7 @@ static std::size_t terminal_columns() {
   return size.ws_col;
 }
 
-// In one write, so that what other threads print does not come in between.
+// Prints in one write, so that output of other threads is not in between.
 static void put(std::string_view text) {
   while (!text.empty()) {
     auto written = write(STDERR_FILENO, text.data(), text.size());
@@ -59,8 +59,8 @@ static std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-// A line of at most `columns` characters. `figures` are left out from the last one on, until the
-// bar has some length.
+// A line of at most `columns` characters. `figures` are dropped from the last one on, until the bar
+// has some length.
 static std::string line(const std::string& label, std::vector<std::string> figures, double share,
                         std::size_t columns) {
   constexpr std::size_t shortest_bar = 10;

@@ -1,4 +1,4 @@
-// How far the work is: a line at the bottom of the terminal, redrawn in place.
+// A progress bar: a line at the bottom of the terminal that is redrawn.
 
 #pragma once
 
@@ -26,8 +26,8 @@ class progress {
     std::uint64_t bytes = 0;
   };
 
-  // Calls `look` ten times a second, on a thread of its own, and draws what it returns if standard
-  // error is a terminal. The destructor takes the line away, also when an exception passes.
+  // Calls `look` ten times a second, on a dedicated thread, and draws its result if standard error
+  // is a terminal. The destructor removes the line, also during an exception.
   explicit progress(std::function<status()> look);
 
  private:
@@ -45,8 +45,8 @@ class progress {
 
   std::function<status()> look_;
   std::deque<sample> recent_;  // the last seconds: the speed is that of now, not of all the time
-  std::size_t drawn_ = 0;      // characters that stand on the terminal
+  std::size_t drawn_ = 0;      // characters on the terminal
   std::mutex mutex_;
   std::condition_variable_any tick_;
-  std::jthread thread_;  // ends before what it uses
+  std::jthread thread_;  // ends before the members that it uses
 };

@@ -3,10 +3,10 @@
 //
 //   mpirun -n 4 ranks CHECKPOINT LOGS [EPOCHS]
 //
-// Each rank computes the gradients of its part of every global batch. NCCL adds them up where each
-// rank has a GPU of its own, else MPI. Rank 0 saves the model and the state of the data to
-// CHECKPOINT after every fifth step. Each rank appends a line for each step to LOGS/rank-R: the
-// epoch, the step, the loss of the global batch, and the keys of the rank's samples.
+// Each rank computes the gradients of its part of every global batch. NCCL adds them up if each
+// rank has a separate GPU, else MPI. Rank 0 saves the model and the state of the data to CHECKPOINT
+// after every fifth step. Each rank appends a line for each step to LOGS/rank-R: the epoch, the
+// step, the loss of the global batch, and the keys of the rank's samples.
 
 #include <lade/lade.hpp>
 
@@ -39,7 +39,7 @@ constexpr std::uint64_t global_batch = 60;
 
 static std::uint64_t number(std::uint64_t index) { return index; }
 
-// The digits of one rank, of which no other rank has any.
+// The digits of one rank. No other rank has any of them.
 static lade::pipeline<drawn_digit> digits(lade::pipeline<std::uint64_t> keys,
                                           const lade::shard_options& rank) {
   return keys | lade::shard(rank) | lade::map(draw_digit, {.concurrency = 1});
@@ -133,7 +133,7 @@ class training {
       ranks_.sum(sums);
   }
 
-  // Rank 0 writes what belongs together into one file, which is either the old or the new one.
+  // Rank 0 writes the model and the states into one file, which is either the old or the new one.
   void save(const lade::state& data) const {
     std::vector<lade::state> states;
     for (auto& text : ranks_.gather(to_json(data))) states.push_back(lade::state_from_json(text));

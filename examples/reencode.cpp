@@ -69,7 +69,7 @@ static av::frame_colour colour_of(const std::optional<av::frame>& first) {
   return colour;
 }
 
-// What becomes of the packets of a video.
+// Decodes and encodes the packets of a video.
 class reencoder {
  public:
   reencoder(const av::stream_info& from, const av::frame_colour& colour)

@@ -1,13 +1,12 @@
-// A training on images in an object store, which may be killed at any time and goes on where it
-// was:
+// A training on images in an object store, which may be killed at any time and resumes:
 //
 //   remote_images s3://bucket/train CHECKPOINT LOG
 //
 // The folders in the root are the classes. Any name that lade reads will do: s3://, gs://,
-// https:// of a store that lists, or a path. Credentials and endpoint come from the environment
-// (see docs/guides/remote-data.md); ranks, if there are several, from torchrun, Slurm or Open MPI.
+// https:// of a store that lists, or a path. Credentials and endpoint are read from the environment
+// (see docs/guides/remote-data.md), and so are ranks of torchrun, Slurm or Open MPI.
 //
-// "Trains" by writing what is in each batch to LOG, a line each, and saves where it is to
+// "Trains" by writing the contents of each batch to LOG, a line each, and saves its state to
 // CHECKPOINT after every step.
 
 #include <lade/io/directory.hpp>

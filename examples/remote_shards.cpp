@@ -1,12 +1,12 @@
 // A training on WebDataset shards behind a web server or in an object store, cached on a local
-// disk, which may be killed at any time and goes on where it was:
+// disk, which may be killed at any time and resumes:
 //
 //   remote_shards 'https://host/train-{000..127}.tar' CACHE CHECKPOINT LOG
 //
 // Shards are shuffled and assigned to ranks, samples shuffled within a window. The first epoch
-// fetches the shards and keeps them in the directory CACHE, of which the following ones read them.
+// fetches the shards and keeps them in the directory CACHE. Later epochs read them there.
 //
-// "Trains" by writing what is in each batch to LOG, a line each, and saves where it is to
+// "Trains" by writing the contents of each batch to LOG, a line each, and saves its state to
 // CHECKPOINT after every step.
 
 #include <lade/io/disk_cache.hpp>
@@ -23,7 +23,7 @@
 
 #include "training_log.hpp"
 
-// "https://host/": what the cache is for.
+// "https://host/": the prefix of the cached URLs.
 static std::string_view root_of(std::string_view url) {
   auto host = url.find("://");
   if (host == url.npos) return url;

@@ -44,7 +44,7 @@ void print_row(std::string_view name, const std::string& text) {
   fmt::print("{:<14} {}\n", name, text);
 }
 
-// How fast a stage gives bytes; nothing if there is no such stage.
+// The rate of a stage in bytes; empty if there is no such stage.
 static std::string megabytes_of(const lade::run_statistics& run, std::string_view stage,
                                 std::string_view direction) {
   auto found = std::ranges::find(run.stages, stage, &lade::stage_statistics::name);

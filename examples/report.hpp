@@ -1,4 +1,4 @@
-// What a loader of images or videos says at its end.
+// The report of a loader of images or videos at its end.
 
 #pragma once
 
@@ -29,13 +29,13 @@ class report {
 
   std::uint64_t items() const noexcept { return items_; }
 
-  // One more row of what is said at the end. `text` is called by print().
+  // Adds a row to the report. print() calls `text`.
   void add_row(std::string_view name, std::function<std::string()> text);
 
   // Prints the table of stages, which of them limited the run, and the figures.
   void print(const lade::run_statistics& run, const lade::table_options& shown);
 
-  // Writes the contact sheet, if there is to be one, and says where.
+  // Writes the contact sheet, if one was requested, and prints its name.
   void save_contact_sheet() const;
 
  private:
@@ -50,7 +50,7 @@ class report {
   std::vector<std::pair<std::string, std::function<std::string()>>> rows_;
 };
 
-// A line of what is said at the end.
+// Prints a row of the report.
 void print_row(std::string_view name, const std::string& text);
 
 // 1234567 as "1,234,567".

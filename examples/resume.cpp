@@ -1,9 +1,9 @@
-// A training that may be killed at any time and goes on where it was.
+// A training that may be killed at any time and resumes.
 //
 //   resume CHECKPOINT LOG [CONCURRENCY]
 //
 // "Trains" on shuffled numbers: writes each batch to LOG, a line each. After every third step it
-// saves where it is to CHECKPOINT, from which it goes on when it is started again, at any
+// saves its state to CHECKPOINT. When it is started again, it resumes from there, with any
 // concurrency.
 
 #include <lade/lade.hpp>

@@ -3,13 +3,13 @@
 //   serve PORT [BATCH [WITHIN [TIMEOUT]]]
 //
 // Listens on 127.0.0.1; 0 is a free port. A request is an image file of up to 16 MiB, an answer
-// "ok RED GREEN BLUE", its mean colour in place of what a model would tell, or "error" and why;
+// "ok RED GREEN BLUE", its mean colour instead of the result of a model, or "error" and the reason;
 // each in a frame of connection.hpp. A connection may send any number of requests.
 //
 // Images are decoded in batches of up to BATCH (8): as soon as there are so many, or WITHIN (5)
-// milliseconds after the first has come. A client has TIMEOUT (10,000) milliseconds to begin a
-// request, as many to send it, and as many to take the answer. SIGTERM and SIGINT end the server
-// when it has answered what it has received.
+// milliseconds after the first. A client may take TIMEOUT (10,000) milliseconds each to start a
+// request, to send it, and to receive the answer. SIGTERM and SIGINT end the server when it has
+// answered what it has received.
 
 #include <lade/io/poll.hpp>
 #include <lade/lade.hpp>
@@ -236,7 +236,7 @@ class server {
   lade::task<> answer_and_release(std::vector<request> requests, lade::semaphore& free) const {
     try {
       co_await answer_batch(requests);
-    } catch (const std::exception& failure) {  // of those that have no answer, promises are broken
+    } catch (const std::exception& failure) {  // breaks the promises of requests without an answer
       std::fprintf(stderr, "serve: %s\n", failure.what());
     }
     free.release();
@@ -256,7 +256,7 @@ class server {
         requests[i].answer("ok" + mean_colour(images[static_cast<std::int64_t>(i)]));
   }
 
-  // A bad image has an answer of its own, and does not hold up the others.
+  // A bad image has a separate answer, and does not delay the others.
   lade::task<> decode_into(request& asked, lade::tensor slot) const {
     try {
       decode_(asked.image(), slot);
@@ -284,7 +284,7 @@ static int listen_on(std::uint16_t& port) {
   auto* name = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof address;
   int on = 1;
-  int unsent_bytes = 64 << 10;  // what the system keeps for a client that takes no answers
+  int unsent_bytes = 64 << 10;  // buffer of the system for a client that receives no answers
   if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &unsent_bytes, sizeof unsent_bytes) != 0 ||
       ::bind(fd, name, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <fstream>
 
-// "open a.jpg: No such file or directory" without what was done to which file.
+// "open a.jpg: No such file or directory" without the operation and the file.
 static std::string reason_of(const std::string& message, const std::string& item) {
   auto named = item.empty() ? message.npos : message.find(item + ": ");
   return named == message.npos ? message : message.substr(named + item.size() + 2);

@@ -1,4 +1,4 @@
-// What a loader went on without.
+// The files and directories that a loader has skipped.
 
 #pragma once
 
@@ -14,8 +14,8 @@
 
 class skipped {
  public:
-  // `log` is the file that has a line for every failure, or empty. `one` and `many` are what items
-  // are called.
+  // `log` is the file that has a line for every failure, or empty. `one` and `many` are the names
+  // of items.
   explicit skipped(std::string log, std::string one = "image", std::string many = "images")
       : log_(std::move(log)), one_(std::move(one)), many_(std::move(many)) {}
 

@@ -1,4 +1,4 @@
-// What the examples have in place of a model: a log with a line for each step, and a checkpoint.
+// The examples have this instead of a model: a log with a line for each step, and a checkpoint.
 
 #pragma once
 
@@ -11,12 +11,12 @@
 #include <string>
 #include <utility>
 
-// A training that may be killed at any time. What belongs together is saved together: the model,
-// here the length of the log, and the state of the data.
+// A training that may be killed at any time. Saves the model, here the length of the log, and the
+// state of the data together.
 class training_log {
  public:
-  // Goes on where the checkpoint was saved, if there is one: what came after it is forgotten.
-  // Throws lade::error for a checkpoint that is none.
+  // Resumes from the checkpoint, if there is one, and drops later lines of the log. Throws
+  // lade::error for an invalid checkpoint.
   training_log(std::string checkpoint, std::string log)
       : checkpoint_(std::move(checkpoint)), path_(std::move(log)) {
     auto length = load();
@@ -25,7 +25,7 @@ class training_log {
     log_.open(path_, std::ios::app);
   }
 
-  // Where the data go on; nothing at the beginning and after the first call.
+  // The state to resume from; nothing without a checkpoint and after the first call.
   std::optional<lade::state> take_state() { return std::exchange(state_, std::nullopt); }
 
   std::uint64_t epoch() const noexcept { return state_ ? state_->epoch : 0; }

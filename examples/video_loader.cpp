@@ -1,5 +1,5 @@
-// video_loader DIRECTORY: turns a directory of videos into batches of clips for training, shows how
-// fast that goes and what limits it, and draws a picture of the first batch.
+// video_loader DIRECTORY: turns a directory of videos into batches of clips for training, shows the
+// speed and the bottleneck, and draws a contact sheet of the first batch.
 //
 // video_loader 'SHARDS': the same of WebDataset shards, "train-{000..127}.tar", whose samples have
 // a video. The pipeline is in load().

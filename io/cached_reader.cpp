@@ -98,8 +98,8 @@ task<> cached_reader::read_in_block(std::uint64_t number, std::span<std::byte> i
   std::memcpy(into.data(), part.data(), part.size());
 }
 
-// Reads only the requested bytes: a block without room in the cache would be fetched again for each
-// range in it.
+// Reads only the requested bytes: a block without space in the cache would be fetched again for
+// each range in it.
 task<buffer> cached_reader::read_through(std::uint64_t offset, std::size_t bytes) const {
   ++cache_->refused;
   cache_->directory.refuse(bytes);

@@ -93,7 +93,7 @@ static void evict_blocks(disk_cache::state* from) { from->evicted += from->direc
 
 void disk_cache::begin_epoch() const {
   auto& next = state_->next_epoch;
-  auto epoch = detail::counted_epoch(std::max<std::uint64_t>(next, 1));  // 0 has begun by itself
+  auto epoch = detail::counted_epoch(std::max<std::uint64_t>(next, 1));  // 0 starts by itself
   next = epoch + 1;
   if (state_->directory.use().begin_epoch(epoch)) evict_blocks(state_.get());
 }

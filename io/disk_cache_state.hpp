@@ -56,14 +56,14 @@ struct disk_cache::state {
   const bool verify_every_read;
   detail::cache_directory directory;
   block_flights flights;
-  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch that has not begun
+  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch that has not started
 
   std::atomic<std::uint64_t> hits = 0, hit_bytes = 0, misses = 0, fetched_bytes = 0, waits = 0,
                              refused = 0, uncached = 0, failures = 0, damaged = 0, evicted = 0;
 
   mutable std::mutex mutex;  // guards the two sets
   block_set requested;       // objects for which the store was queried in this process
-  block_set uncacheable;     // objects of which only the first block can be cached
+  block_set uncacheable;     // objects whose later blocks cannot be cached
 
   // For each hash of a block, a mark of the last verified block. Blocks with the same hash replace
   // each other's marks, and are verified more often.

@@ -57,7 +57,7 @@ static reactor_operation open_call(const std::string& path, int directory = AT_F
   return reactor_operation::open(directory, path.c_str(), O_RDONLY | O_CLOEXEC | flags);
 }
 
-// A file is read in pieces, so that cancellation waits only for those in flight. A cached piece is
+// A file is read in pieces, so that cancellation waits only for pieces in flight. A cached piece is
 // copied in a fraction of a millisecond. A piece of direct I/O is long enough for the disk's full
 // throughput.
 static constexpr std::size_t cached_piece_bytes = std::size_t{1} << 20;
@@ -163,7 +163,8 @@ task<buffer> file::read_at(std::uint64_t offset, std::size_t bytes) const {
 static bool lacks_descriptor(std::int64_t opened) { return opened == -EMFILE || opened == -ENFILE; }
 
 // Retries an open that failed for lack of descriptors, after each close of a file. Retries once
-// more if no close can come, since the last one may have been in between. `holder`: see open_files.
+// more if no close can follow, since the last one may have been in between. `holder`: see
+// open_files.
 static task<std::int64_t> open_later(const std::string& path, const context* holder,
                                      int directory = AT_FDCWD, int flags = 0) {
   while (true) {

@@ -49,7 +49,7 @@ struct memory_cache::state {
   const std::shared_ptr<const store> of;
   const memory_cache_options options;
   object_flights flights;
-  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch of runs that has not begun
+  std::atomic<std::uint64_t> next_epoch = 0;  // the first epoch of runs that has not started
 
   std::mutex mutex;                                // guards the members below
   std::unordered_map<std::string, entry> entries;  // by URL without its signature

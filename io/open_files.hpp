@@ -65,7 +65,7 @@ class open_files {
   void hold(const context* opener);
   void end_hold(const context* opener) noexcept;
 
-  // `co_await closed(opener)` returns true after the next close, or false if no close can come.
+  // `co_await closed(opener)` returns true after the next close, or false if no close can follow.
   // `opener`: the holder whose open was refused; null for a read of a whole file.
   [[nodiscard]] close_awaiter closed(const context* opener) noexcept;
 

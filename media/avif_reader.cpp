@@ -158,7 +158,7 @@ void avif_reader::prepare(avifDecoder& decoder, samples& from, const image_file&
   parse(decoder, file);
 }
 
-// The planes and the decoder's working memory come from malloc, not from the run.
+// The planes and the decoder's working memory are allocated by malloc, not from the run.
 void avif_reader::close() noexcept {
   rgba_.end_image();
   frame_reader::close();

@@ -19,8 +19,8 @@ class avif_reader final : public frame_reader {
   void open(const image_file& file) override;
   void close() noexcept override;
 
-  // Sets the size and the orientation without decoding. In a damaged file, they may differ from
-  // those that `open` sets.
+  // Sets the size and the orientation without decoding. In a damaged file, they may differ from the
+  // ones that `open` sets.
   void read_header(const image_file& file);
 
   // AVIF has properties for rotation and mirroring. Exif's orientation must be ignored.

@@ -174,7 +174,7 @@ struct taken_job {
   image_job job;
   std::optional<Taken> taken = {};
 
-  // Takes items until one of their images has begun. Failures of other items are reported.
+  // Takes items until one of their images has started. Failures of other items are reported.
   template <class Waiting>
   void begin(Waiting& waiting) {
     while ((taken = waiting.next())) {

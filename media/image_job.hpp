@@ -47,7 +47,7 @@ class image_job {
   bool can_interleave() const noexcept { return is_quick() && lane_.jpeg.can_interleave(); }
 
   // Decodes the image and returns its tensor. lade's own decoder also decodes other images that
-  // have begun, which `partner` returns; see quick_jpeg::interleave_with. Throws the errors of
+  // have started, which `partner` returns; see quick_jpeg::interleave_with. Throws the errors of
   // decode_image.
   using partner_source = std::function<image_job*()>;
   tensor finish(const partner_source& partner = {});

@@ -111,8 +111,8 @@ static image_header png_header(detail::byte_view file) {
           .copied_bytes = file.size()};
 }
 
-// The RGB result, and what libwebp decodes as a whole: lossless pixels, and alpha, which has
-// lossless pixels of its own.
+// The RGB result, and the parts that libwebp decodes as a whole: lossless pixels, and alpha, which
+// is stored as further lossless pixels.
 static double webp_bytes(detail::byte_view file) {
   for (std::size_t at = 12; file.holds(at, 8);) {
     const auto chunk = file.from(at);

@@ -195,7 +195,8 @@ void jpeg_reader::start_planes(int reduction) {
   }
 }
 
-// Threads keep the planes of common images. Planes of large images come from the memory of the run.
+// Threads keep the planes of common images. Planes of large images are allocated from the memory of
+// the run.
 std::uint8_t* jpeg_reader::plane_memory(std::size_t plane, std::size_t bytes) {
   constexpr auto most_kept = std::size_t{1} << 19;
   if (bytes <= most_kept) {

@@ -36,7 +36,7 @@ inline int sample_bytes(const picture& picture) noexcept { return picture.bits >
 // call: refers to the picture and to the resizer.
 class picture_planes {
  public:
-  // `channels`: of the target. Planes that the target does not need are left out.
+  // `channels`: of the target. Planes that the target does not need are omitted.
   picture_planes(const picture& from, const resizer& engine, int channels);
   picture_planes(const picture_planes&) = delete;
   picture_planes& operator=(const picture_planes&) = delete;

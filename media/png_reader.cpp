@@ -56,7 +56,7 @@ static bool png_pixels_need(std::string_view name, bool transparency) {
 }
 
 // Copies the chunks that the pixels need, and the rest of a truncated file. Returns the end of the
-// output. FFmpeg inflates texts and colour profiles without a limit, so they are left out.
+// output. FFmpeg inflates texts and colour profiles without a limit, so they are not copied.
 static std::uint8_t* copy_png_chunks(const image_file& file, bool transparency, std::uint8_t* out) {
   const detail::byte_view bytes(file.bytes);
   const auto copy = [&](detail::byte_view part) {

@@ -20,8 +20,8 @@ namespace lade::media {
 struct needs_libjpeg {};
 
 // Reads one image after another. The pixels are those of libjpeg-turbo with exact DCT and smooth
-// upsampling. While it decodes an image, it also decodes a second one that has begun, the partner:
-// see jpeg_entropy.hpp. One thread at a time.
+// upsampling. While it decodes an image, it also decodes a second one that has started, the
+// partner: see jpeg_entropy.hpp. One thread at a time.
 class quick_jpeg {
  public:
   explicit quick_jpeg(simd level = best_simd())

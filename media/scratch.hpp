@@ -12,8 +12,8 @@
 namespace lade::media {
 
 // Bytes that successive images reuse. Not thread-safe. The thread keeps small memory. Large memory
-// comes from the run and is freed with the image: from malloc, it would return to the thread's
-// arena, which keeps it.
+// is allocated from the run and is freed with the image: memory of malloc would return to the
+// thread's arena, which keeps it.
 class scratch {
  public:
   // Returns `bytes` bytes with undefined contents. Earlier contents are lost.

@@ -23,7 +23,7 @@ class elementary_stream {
   explicit elementary_stream(const media::stream_info& stream);
 
   // The bytes of a packet, after the bytes of the headers if `starts`. They are valid until the
-  // next call or the end of the packet, whichever is first. Throws error(invalid_data) for a
+  // next call, or until the end of the packet if that is earlier. Throws error(invalid_data) for a
   // damaged packet, error(unsupported) for one with new headers in its side data.
   std::span<const std::byte> convert(const media::packet& next, bool starts);
 

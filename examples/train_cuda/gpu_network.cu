@@ -155,7 +155,7 @@ class gpu_network final : public network {
   }
 
   cudaStream_t stream_;
-  float* first_ = nullptr;  // [hidden, inputs + 1], the bias last; what follows is in its memory
+  float* first_ = nullptr;  // [hidden, inputs + 1], the bias last; start of one memory for all five
   float* second_;           // [classes, hidden + 1]
   float* units_;            // [size, hidden]
   float* back_;             // [size, hidden]

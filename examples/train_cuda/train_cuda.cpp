@@ -112,8 +112,8 @@ static void make_step(network& trained, const Batch& batch, unsigned repetitions
   for (unsigned i = 0; i < repetitions; ++i) trained.repeat(images, part);
 }
 
-// How long the pipeline takes for a batch that `take` only takes. In a first epoch it allocates
-// what it keeps.
+// The time of the pipeline for a batch, if `take` does no other work. The first epoch is not
+// measured: there the pipeline allocates memory that it keeps.
 template <class T, class F>
 static double seconds_per_batch(lade::runtime& runtime, const lade::pipeline<T>& batches, F take) {
   for (auto& batch : runtime.run(batches, {.epoch = 0})) take(batch);

@@ -5,14 +5,14 @@
 #include <string>
 #include <string_view>
 
-// Gives a file new contents as a whole: whoever opens it, also after a crash of the process or of
-// the machine, finds either the old or the new ones. Writes PATH.new first. A checksum follows the
-// contents. Throws lade::error naming the file.
+// Replaces the contents of a file as a whole: a later open, also after a crash of the process or of
+// the machine, reads either the old or the new contents. Writes PATH.new first. A checksum follows
+// the contents. Throws lade::error naming the file.
 void replace_file(const std::string& path, std::string_view contents);
 
 // The contents of a file that replace_file() has written. Throws lade::error naming the file;
 // invalid_data if a byte of it is another.
 std::string read_file(const std::string& path);
 
-// Waits until what was written to a file is on the disk. Throws lade::error naming the file.
+// Blocks until the contents of a file are on the disk. Throws lade::error naming the file.
 void sync_file(const std::string& path);

@@ -98,7 +98,7 @@ colour mixed(const colour& a, const colour& b, double share) {
   return {std::lerp(a[0], b[0], share), std::lerp(a[1], b[1], share), std::lerp(a[2], b[2], share)};
 }
 
-// What is random about a picture, except for its noise.
+// The random values of a picture, except for its noise.
 struct scene {
   explicit scene(lade::random& draw)
       : top(draw_colour(draw, 0, 130)),

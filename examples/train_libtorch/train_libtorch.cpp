@@ -84,9 +84,9 @@ struct test_result {
   }
 };
 
-// What a run is made of besides its data, and its checkpoint: the network, the optimizer, the
-// random numbers of libtorch, the mean loss so far, the length of the log, and the state of the
-// data. What belongs together is saved together.
+// A training and its checkpoint: the network, the optimizer, the random numbers of libtorch, the
+// mean loss so far, the length of the log, and the state of the data. All of it is saved in one
+// file.
 class training {
  public:
   training(const training_options& settings, std::vector<std::string> classes)

@@ -17,23 +17,23 @@ struct training_options {
   std::uint64_t threads = 0;  // of libtorch on the CPU
   std::string device = "cpu";
 
-  // What the losses depend on besides the data, a line each: "batch 32".
+  // The options that affect the losses, a line each: "batch 32".
   std::string describe() const;
 };
 
 extern const char* const training_usage;
 
-// A command line that makes no sense. what() names the word that is to blame.
+// An invalid command line. what() names the invalid word.
 class usage_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Leaves `threads` at one CPU fewer than there are, and at least 1, if it is not given: lade
-// decodes on the others.
+// Leaves `threads` at one CPU fewer than there are, and at least 1, if it is not set: lade decodes
+// on the others.
 training_options parse_training_options(int argc, char** argv);
 
-// Throws lade::error that names the first difference between what a checkpoint was made with and
-// this run, as describe() says them.
+// Throws lade::error that names the first difference between the options of a checkpoint and of
+// this run, as describe() returns them.
 void require_same_options(const std::string& checkpoint, const std::string& saved,
                           const std::string& present);

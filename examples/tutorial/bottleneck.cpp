@@ -1,4 +1,4 @@
-// What limits a pipeline: its figures, and the one sentence that they come down to.
+// The bottleneck of a pipeline: its figures, and the sentence that names it.
 
 #include <lade/lade.hpp>
 

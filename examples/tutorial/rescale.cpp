@@ -1,4 +1,4 @@
-// Two ranks are interrupted, and three go on: every item is delivered once.
+// Two ranks are interrupted, and three resume: every item is delivered once.
 
 #include <lade/lade.hpp>
 

@@ -1,4 +1,4 @@
-// A training that may be killed at any time and goes on from its last checkpoint.
+// A training that may be killed at any time and resumes from its last checkpoint.
 
 #include <lade/lade.hpp>
 
@@ -15,7 +15,7 @@ int main(int count, char** arguments) {
   if (count != 2) return 2;
   const std::string path = arguments[1];
   std::uint64_t step = 0;
-  std::uint64_t model = 0;  // a sum, in place of weights
+  std::uint64_t model = 0;  // a sum instead of weights
   lade::run_options options{.require_state = true};
   std::ifstream file(path);
   if (std::string data; file >> step >> model >> std::ws && std::getline(file, data))

@@ -1,4 +1,4 @@
-// Writes images one below the other, to see what a model gets.
+// Writes images one below the other, to check the input of a model.
 
 #pragma once
 

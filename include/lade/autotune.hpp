@@ -32,7 +32,7 @@ namespace lade {
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {
-  // Limit of the items in flight in a stage of tasks, and of those in an automatic queue: 1 to
+  // Limit of the items in flight in a stage of tasks, and of the items in an automatic queue: 1 to
   // 1,048,576.
   unsigned most = 256;
 
@@ -96,7 +96,7 @@ class tuner {
   };
 
   // Allows at most `most` items in flight, and `most_held` with the buffer. A setting without
-  // concurrency is that of a queue, of which only the buffer changes.
+  // concurrency belongs to a queue: only its buffer changes.
   tuner(setting begin, unsigned most, unsigned most_held) noexcept
       : most_(most), most_held_(most_held), now_(within_bounds(begin)), kept_(now_) {}
 

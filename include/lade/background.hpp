@@ -29,8 +29,8 @@ struct background_options {
 namespace detail {
 
 // Starts `work` on a reactor, concurrently with the stages of a run. When the run is over, it asks
-// the work to stop and waits for its end. What the work throws ends the run, except error(stopped)
-// after that request.
+// the work to stop and waits for its end. An exception of the work ends the run, except
+// error(stopped) after that request.
 void start_background(run_state& run, std::string name, task<> work);
 
 // The node of background work. Its items are those of the node before.
@@ -112,8 +112,8 @@ class background_stage {
 // Thread: the coroutine resumes on a reactor, so it must not compute or block there (see compute in
 // thread_pool.hpp).
 //
-// End: when the run is over, for whatever reason, the coroutine is asked to stop. Awaits of lade in
-// it then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
+// End: when the run is over, for any reason, the coroutine is asked to stop. Awaits of lade in it
+// then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
 // return earlier. If it throws anything else, the run ends with a stage_error that has its name.
 //
 // Caches: if a cache yields all items of a pass, the steps before the cache are not opened, and

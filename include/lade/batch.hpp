@@ -139,9 +139,9 @@ struct batch_into_options {
   // that the next batch is ready when the last one has been used.
   std::optional<std::size_t> buffer = {};
 
-  // What happens to samples that cannot be decoded; see failure.hpp.
+  // Policy for samples that cannot be decoded; see failure.hpp.
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
 
   // `timeout`: how long one call of the writer may take. `deadline`: how long all calls for one

@@ -21,7 +21,7 @@
 namespace lade {
 
 struct batch_by_options {
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::string_view name = {};  // name in statistics and errors; by default that of its class
 };
@@ -116,9 +116,9 @@ class batch_by_stage {
   std::string name_;
 };
 
-// Yields the batches that an accumulator collects. Each run uses its own copy of the accumulator.
-// The copy runs inline: on the thread of the next stage (of the CPU pool) when that requests a
-// batch.
+// Yields the batches that an accumulator collects. Each run uses a separate copy of the
+// accumulator. The copy runs inline: on the thread of the next stage (of the CPU pool) when that
+// requests a batch.
 //
 // If add() throws and the policy is on_error::skip, the item is dropped; the accumulator is used
 // further in the state that add() left. A flush() that throws is not called again.

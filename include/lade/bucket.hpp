@@ -31,7 +31,7 @@ struct bucket_options {
   // boundaries there is one bucket for all items.
   std::vector<std::size_t> boundaries = {};
 
-  // The limits of a batch; at least one must be given.
+  // The limits of a batch; at least one must be set.
   // - `size`: the maximum number of items, from 1 to 1,073,741,824.
   // - `padded`: the maximum number of elements after all items are padded to the longest: the
   //   number of items times the length of the longest. From 1 to 2^48.
@@ -40,8 +40,8 @@ struct bucket_options {
 
   bool drop_last = false;  // whether to drop the items that are in the buckets at the end
 
-  // What happens to items whose length cannot be determined; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  // Policy for items whose length cannot be determined; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::string_view name = {};  // name in statistics and errors
 };
@@ -186,7 +186,7 @@ class bucket_stage {
 // requests a batch. Several runs may call it at a time.
 //
 // Throws error(invalid_argument) that names the option if an option is invalid, if the boundaries
-// do not ascend, or if neither `size` nor `padded` is given.
+// do not ascend, or if neither `size` nor `padded` is set.
 template <class F>
 bucket_stage<std::decay_t<F>> bucket(F&& length, const bucket_options& options) {
   return {std::forward<F>(length), options};

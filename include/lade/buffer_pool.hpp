@@ -34,9 +34,9 @@ class call_memory;
 // more than its size, or the padding to the next 64 bytes or 4 KiB. Memory in use and kept memory
 // together stay below the limit. A pool without a limit keeps at most 64 MiB.
 //
-// Memory comes from a memory_resource. A pool writes nothing to it, so it may be memory of a
-// device. If the resource is exhausted, the pool returns the memory that it keeps of it and
-// retries; if that fails too, it throws the exception of the resource.
+// A pool allocates its memory from a memory_resource. It writes nothing to this memory, which may
+// therefore be device memory. If the resource is exhausted, the pool returns the memory that it
+// keeps of this resource, and retries; if that fails too, it throws the exception of the resource.
 //
 // Alignment: 64 bytes; 4 KiB for buffers of 4 KiB and more; 2 MiB, a huge page, for buffers of 2
 // MiB and more.
@@ -188,7 +188,7 @@ class call_memory {
   call_memory(buffer_pool& pool, stage_counters& stage, std::stop_token stop) noexcept
       : pool_(pool), stage_(stage), stop_(std::move(stop)) {}
 
-  // Gives `reserved` to the next call, which takes its memory from there first.
+  // Passes `reserved` to the next call, which allocates from it first.
   void reserve(memory_charge reserved) noexcept { reserved_ = std::move(reserved); }
 
   // For a call that handles several items, on its thread. try_reserve() reserves the memory of one

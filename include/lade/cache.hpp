@@ -103,7 +103,7 @@ struct kept_pass {
 // The kept items that all runs of a pipeline share. Any thread; the mutex guards all members.
 //
 // The store is empty, claimed or filled. claim() returns true to one run and moves the store from
-// empty to claimed. That run then calls publish(), which fills the store for good, or release(),
+// empty to claimed. That run then calls publish(), which fills the store permanently, or release(),
 // which empties it. No run waits for another.
 template <class T>
 class cache_store {
@@ -301,8 +301,9 @@ class cache_stage {
 // A run with a cache has no state (no checkpoint). A run throws error(invalid_argument) if the
 // cache is in a path of tee, route or route_batches.
 //
-// The bytes of an item are those that it holds: the result of its member bytes(), if there is one.
-// Throws error(invalid_argument) for a limit in bytes if the bytes of the items are unknown.
+// The bytes of an item are the result of its member bytes(), if there is one, and otherwise the
+// size of its contents. Throws error(invalid_argument) for a limit in bytes if the bytes of the
+// items are unknown.
 inline cache_stage cache(const cache_options& options = {}) noexcept {
   return cache_stage(options);
 }

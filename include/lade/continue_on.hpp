@@ -21,9 +21,9 @@ executor* cpu_pool_of(const context* execution) noexcept;
 // reactor_thread. Does not suspend if the coroutine runs there already.
 //
 // The coroutine remains there until it awaits something that suspends: then it resumes on its own
-// executor again. What awaits the coroutine also resumes on its own executor. So plain code may
-// follow, which computes or blocks; a coroutine whose awaits resume on the pool as well is awaited
-// with_context, in a context with that executor.
+// executor again. The awaiter of the coroutine also resumes on its own executor. So the await suits
+// plain code that computes or blocks. If later awaits must resume on the pool too, await a
+// coroutine with_context, in a context with that executor.
 class continue_on {
  public:
   explicit continue_on(detail::executor& where) noexcept : where_(where) {}

@@ -22,7 +22,7 @@ namespace lade {
 
 namespace detail {
 
-// The facts of a stage that does to a stream what `step` does to an order.
+// The facts of a stage that applies `step` to a stream instead of an order.
 node_facts cut_facts(node_ptr in, std::string kind, const order_step& step);
 
 node_facts prefetch_facts(node_ptr in, std::size_t count);
@@ -179,9 +179,10 @@ inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count);
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
 // Keeps up to `count` items ready, from 1 to 1,048,576, so that the stages before it run while the
-// consumer is busy. With `automatic` it begins with 2. The run doubles the number while the next
-// stage is starved though the queue was full: items come or are taken in bursts. The limits are
-// `tune_options::most` and the memory budget. Throws error(invalid_argument) for another count.
+// consumer is busy. With `automatic` it starts with 2 items. The run doubles the number while the
+// next stage is starved though the queue was full: items arrive or are consumed in bursts. The
+// limits are `tune_options::most` and the memory budget. Throws error(invalid_argument) for another
+// count.
 inline prefetch_stage prefetch(std::size_t count) { return prefetch_stage(count); }
 
 }  // namespace lade

@@ -48,7 +48,7 @@ struct stage_description {
   stage_ordering ordering = stage_ordering::kept;
 
   // Names and values of options that define the stage's work and its concurrency. For `from`, also
-  // "order" and "shard" for each step that orders its list. Left out are options for memory and
+  // "order" and "shard" for each step that orders its list. Excluded are options for memory and
   // fields, options that the run determines, and most options with their default value.
   std::vector<std::pair<std::string, std::string>> options;
 
@@ -67,8 +67,8 @@ struct stage_description {
   std::optional<std::uint64_t> held_items = {};
   std::optional<std::uint64_t> held_bytes = {};
 
-  // The reason why no run with this stage has an exact state, whatever the other stages are.
-  // run::state() then throws an error with this text. Empty if the stage allows a state.
+  // The reason why no run with this stage has an exact state, with any other stages. run::state()
+  // then throws an error with this text. Empty if the stage allows a state.
   std::string refuses_state = {};
 };
 
@@ -93,8 +93,7 @@ struct pipeline_description {
 //               "held_items":null,"held_bytes":null,"refuses_state":null}, ...]}
 //
 // The lines are printable: a control character in a name or an option is an escape there. They
-// count stages from 1, the inputs of JSON from 0. An unknown size is left out of a line, and null
-// in JSON.
+// count stages from 1, the inputs of JSON from 0. A line omits an unknown size; in JSON it is null.
 std::string to_string(const pipeline_description& pipeline);
 std::string to_json(const pipeline_description& pipeline);
 

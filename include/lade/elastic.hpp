@@ -24,8 +24,8 @@ std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& ra
 // states with another number of ranks. Item j of rank r of w is item j * w + r of the global batch.
 // In the last global batch of an epoch, remainder::pad and wrap may add repeated items.
 //
-// Limits: it cannot see what functions do. For a single rank, it cannot see what the shard of
-// several ranks would be.
+// Limits: it does not inspect the functions of stages. For a single rank, it cannot check how the
+// pipeline would shard among several ranks.
 void require_elastic(const pipeline_description& pipeline);
 
 }  // namespace lade

@@ -35,8 +35,8 @@ class epochs {
 
   // `options` apply to every run, except the epoch and the state. The epoch counts up from
   // options.epoch, or from 0. The first run resumes from options.state; then the state's epoch is
-  // the first epoch, and its seed is that of all runs. `where` and what the options refer to must
-  // outlive the epochs.
+  // the first epoch, and its seed is that of all runs. `where` and all objects that the options
+  // refer to must outlive the epochs.
   epochs(runtime& where, pipeline<T> what, std::uint64_t count, run_options options = {})
       : runtime_(where), what_(std::move(what)), options_(std::move(options)), left_(count) {
     options_.epoch = options_.state ? options_.state->epoch : options_.epoch.value_or(0);

@@ -51,8 +51,8 @@ class step_of {
 };
 
 struct equal_steps_options {
-  // Steps per epoch, the same on all ranks. Further items are left out. Default: pipeline::size()
-  // of the input.
+  // Steps per epoch, the same on all ranks. Further items are not delivered. Default:
+  // pipeline::size() of the input.
   std::optional<std::uint64_t> steps = {};
 };
 
@@ -124,10 +124,9 @@ class equal_steps_stage {
   equal_steps_options options_;
 };
 
-// The last stage of a rank's pipeline: every run has the same number of steps on all ranks,
-// whichever items fail and are skipped. A rank with too few items repeats its own items, from the
-// first of the epoch on. step_of::is_repeat() marks repeats, stage_statistics::repeated counts
-// them.
+// The last stage of a rank's pipeline: every run has the same number of steps on all ranks, even if
+// items fail and are skipped. A rank with too few items repeats its own items, from the first of
+// the epoch on. step_of::is_repeat() marks repeats, stage_statistics::repeated counts them.
 //
 //   auto steps = files | shuffle({.seed = 7}) | shard(rank) | map(io::read) | batch_into(...) |
 //                equal_steps();
@@ -197,7 +196,7 @@ class end_together_stage {
 //   works. So it needs a communicator that nothing else uses.
 // - Blocking: it may block, and occupies a thread meanwhile. All ranks must take all of their
 //   items: a rank that leaves its run earlier blocks the others.
-// - Errors: what the function throws ends the run.
+// - Errors: an exception of the function ends the run.
 inline end_together_stage end_together(any_rank_ended any_ended) {
   return end_together_stage(std::move(any_ended));
 }

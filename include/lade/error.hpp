@@ -19,7 +19,7 @@ enum class errc {
   invalid_argument,  // an option or argument that cannot work; the text names it
   invalid_data,      // bytes that violate their format
   unsupported,       // valid data of an unsupported kind
-  failed,            // an exception or failure without a code of its own
+  failed,            // an exception or failure without a more specific code
   limit_exceeded,    // data that exceeds a limit, such as that of an option
   changed,           // an object that changed since it was read before
   abandoned,         // a promise that was destroyed without a result
@@ -32,8 +32,7 @@ std::error_code make_error_code(errc code) noexcept;
 // whether an error has a condition: `code() == condition::device_lost`.
 enum class condition {
   // The process can no longer use a device, such as a GPU after an illegal address in a kernel.
-  // Every later call fails too. So the run ends, whatever its options say about failures and
-  // retries.
+  // Every later call fails too. So the run ends, with any options for failures and retries.
   device_lost = 1,
 };
 

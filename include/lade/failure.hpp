@@ -20,8 +20,8 @@
 
 namespace lade {
 
-// What a stage does with an item whose function has thrown and is not called again. A failure with
-// condition::device_lost ends the run in any case.
+// The policy of a stage for an item whose function has thrown and is not called again. A failure
+// with condition::device_lost ends the run in any case.
 enum class on_error : std::uint8_t {
   fail,  // the run ends, and the failure is rethrown to the consumer
   skip,  // the item is dropped
@@ -33,7 +33,7 @@ enum class on_error : std::uint8_t {
 //   lade::map(fetch, {.retry = {.attempts = 5, .pause = 200ms}})
 //
 // Each pause is `growth` times as long as the one before, at most a day. A random part of it, up to
-// the share `jitter`, is left out, so that items that failed together are not retried together.
+// the share `jitter`, is subtracted, so that items that failed together are not retried together.
 // During the pause an item keeps its slot of the stage's concurrency, but no thread.
 struct retry {
   // Calls in all, up to 1,048,576. 0: as in the run's `retry`; 1 if that has none either.
@@ -59,8 +59,8 @@ struct retry {
 // - All other stages together share the budget of run_options.
 //
 // The rate is the share of failures among the started items. For a stage: the items that it has
-// taken. For the run: the items that all sources have yielded or that a single stage has taken,
-// whichever are more. So parts of a flat_map count, and so do items that a cache yields again.
+// taken. For the run: the items that all sources have yielded, or the items that a single stage has
+// taken if they are more. So parts of a flat_map count, and so do items that a cache yields again.
 struct error_budget {
   std::optional<std::uint64_t> count = {};  // 0: no item may fail
   std::optional<double> rate = {};          // 0 to 1, of the items started ...

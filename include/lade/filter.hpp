@@ -24,7 +24,7 @@ struct filter_options {
   unsigned concurrency = 1;  // raise it for slow predicates; 0: that of the CPU pool
   lade::item_order order = item_order::input;
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::chrono::nanoseconds timeout = {};
   std::chrono::nanoseconds deadline = {};

@@ -47,9 +47,9 @@ struct flat_map_options {
   // are then mixed, so a run has no state.
   item_order order = item_order::input;
 
-  // What happens to items that fail; see failure.hpp. Parts that were yielded before the failure
-  // are kept. So there are no retries: do work that may be repeated in a map before the flat_map.
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  // Policy for items that fail; see failure.hpp. Parts that were yielded before the failure are
+  // kept. So there are no retries: do work that may be repeated in a map before the flat_map.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
 
   // The pool on which items are split; null: the CPU pool of the runtime. Must outlive the runs.

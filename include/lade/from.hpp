@@ -253,11 +253,11 @@ concept index_source = requires(const S& source, std::uint64_t i) {
 // - `list_all()` returns all items, in a std::vector.
 // - `load_all()`, optional: a task that returns the same. A run awaits it instead of list_all(),
 //   for listings that wait for a server.
-// - `identity_of(item)`, optional: the name of an item, without what differs between copies of the
-//   data, such as the directory. States identify the listing by the names of its items. By default
-//   the name is the item's key(), or the item if it is a text or an integer.
+// - `identity_of(item)`, optional: the name of an item, without parts that differ between copies of
+//   the data, such as the directory. States identify the listing by the names of its items. By
+//   default the name is the item's key(), or the item if it is a text or an integer.
 //
-// All are called as const, on a thread of the CPU pool, and may block. What they throw ends the
+// All are called as const, on a thread of the CPU pool, and may block. Their exceptions end the
 // run.
 template <class S>
 concept listing = requires(const S& source) {
@@ -303,7 +303,7 @@ template <class R>
 concept list_range = std::ranges::random_access_range<const R> &&
                      std::ranges::sized_range<const R> && requires(const R& r) { r[0]; };
 
-// What a list can be made of: an index source, or a random-access range.
+// The list of an index source or a random-access range, and its values.
 template <class L>
 struct listed;
 template <index_source L>
@@ -389,7 +389,7 @@ struct awaited_list<task<L>> {
 template <class F>
 concept task_function = requires(const F& f) { typename awaited_list<result_of<F>>::type; };
 
-// What lacks a part of an index source, or has it only without const.
+// A class with at() that lacks another part of an index source, or has a part only without const.
 template <class S>
 concept unfinished_index_source =
     !std::ranges::input_range<S> && requires(S& source) { source.at(std::uint64_t{}); };
@@ -467,8 +467,8 @@ call_kept_until_empty(shared_const<F> f) {
 //   a server, say. Every run calls it and awaits the task on the CPU pool.
 // - A function that returns an async_generator. Every run calls it anew.
 // - A function that returns a std::optional. A run calls it until it returns an empty one. Every
-//   run calls its own copy, so the function may count. A function that cannot be copied is shared
-//   and called as const.
+//   run calls a separate copy, so the function may count. A function that cannot be copied is
+//   shared and called as const.
 //
 // The pipeline owns `source`, and all runs share it, with two exceptions: a copyable function that
 // returns optionals, and a range that cannot be iterated as const. Every run copies these.

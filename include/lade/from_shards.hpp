@@ -192,7 +192,7 @@ class shards_of_run : public counted {
                                                  open_context run, stage_counters& counters,
                                                  open_input input);
 
-  // Whether a position of this rank is delivered, or to be left out.
+  // Whether a position of this rank is delivered already or must be skipped.
   bool leaves_out(std::uint64_t position, const open_context& run) const {
     return here_.contains(position) || run.leaves_out(position);
   }
@@ -208,7 +208,7 @@ class shards_of_run : public counted {
   const counted_ptr<const shard_list> list_;
   const sharded_options options_;
   delivered_positions by_all_;  // of all ranks
-  delivered_positions here_;    // those, and of this rank
+  delivered_positions here_;    // of all ranks, and of this rank
 };
 
 // The shards of one run, with their items: the stage of a concurrent_flat_map.

@@ -13,7 +13,8 @@ namespace lade {
 
 namespace detail {
 
-// `co_await consume(origin)` adds a lineage to those that the awaiting coroutine has consumed.
+// `co_await consume(origin)` adds a lineage to the lineages that the awaiting coroutine has
+// consumed.
 class consume {
  public:
   explicit consume(const lineage& origin) noexcept : origin_(origin) {}

@@ -42,7 +42,7 @@ struct item_call {
   unsigned attempt = 1;      // number of the call, from 1, in a stage that retries
 
   item_view argument;  // in enter_item: the item; the function has not yet moved from it
-  item_view result;    // in leave_item: what the function returned; none if it failed or returned
+  item_view result;    // in leave_item: result of the function; none if it failed or returned
                        // no item, and none for flat_map
 
   std::any& local;  // data of this hook object, from enter_item to leave_item of the same call
@@ -100,7 +100,7 @@ class run_hooks {
   // whether or not the item fails in the end. It is null if flat_map leaves an item because the
   // rest of its parts is not needed. A thread that makes one call for several items enters each of
   // them, and leaves them in any order. In batch_into, argument and result are the `sample`; the
-  // result lacks what was moved into the batch.
+  // result lacks the fields that were moved into the batch.
   virtual void enter_item(const item_call& /*call*/) {}
   virtual void leave_item(const item_call& /*call*/, const std::exception_ptr& /*failure*/) {}
 };

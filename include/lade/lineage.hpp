@@ -65,7 +65,7 @@ class lineage {
     return many_ ? std::span<const range>(*many_) : std::span(&one_, empty() ? 0 : 1);
   }
 
-  // The position added last; 0 if empty. It tells an item from the items dropped before it.
+  // The position added last; 0 if empty. It distinguishes an item from the items dropped before it.
   std::uint64_t latest() const noexcept { return empty() ? 0 : latest_; }
 
   // The number of a part, if flat_map or unbatch made several items from one: from 1, in the order
@@ -168,8 +168,8 @@ class part_lineage {
   std::uint64_t given_ = 0;  // parts so far
 };
 
-// Tells apart consecutive items that a stage makes from the same positions: all but the first get
-// numbers, as parts of the first.
+// Distinguishes consecutive items that a stage makes from the same positions: all but the first are
+// numbered as parts of the first.
 class distinct_lineage {
  public:
   // `origin`: lineage of the next item; empty if it is made from the same input as the item before.

@@ -9,9 +9,9 @@ namespace lade {
 // From which input items a custom stage makes each of its output items.
 //
 // A resumed run calls the stage anew, with the items whose positions have not been delivered. It is
-// exact only if the stage then yields what it would have yielded without the interruption. So under
-// every rule an output item must depend on its input items alone. It must not depend on how many
-// items came before, on which input has its turn, or on remembered items whose lineage has been
+// exact only if the stage then yields the same items as without the interruption. So under every
+// rule an output item must depend on its input items alone. It must not depend on the number of
+// items before it, on the input whose turn it is, or on remembered items whose lineage has been
 // yielded.
 enum class lineage_rule : std::uint8_t {
   unspecified,  // no rule: run::state() throws

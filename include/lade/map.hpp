@@ -41,15 +41,15 @@ struct map_options {
   unsigned concurrency = 0;
 
   // How many finished items may wait for the next stage, in addition to `concurrency`, up to
-  // 1,048,576. The value of `concurrency` if not given.
+  // 1,048,576. Default: the value of `concurrency`.
   std::optional<unsigned> buffer = {};
 
   item_order order = item_order::input;
 
-  // What happens to items for which the function throws; see failure.hpp. `substitute` holds an
-  // item of the function's result type, which the stage yields instead of the failed one.
+  // Policy for items for which the function throws; see failure.hpp. `substitute` holds an item of
+  // the function's result type, which the stage yields instead of the failed one.
   lade::retry retry = {};
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   std::any substitute = {};
   lade::error_budget error_budget = {};
 

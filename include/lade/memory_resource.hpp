@@ -50,8 +50,8 @@ class memory_resource : public std::enable_shared_from_this<memory_resource> {
   }
 };
 
-// For classes that keep a resource which they are given by reference. Shares the ownership of the
-// resource, or, if no shared_ptr owns it, refers to it without owning. Null for null.
+// For classes that keep a resource passed by reference. Shares the ownership of the resource, or,
+// if no shared_ptr owns it, refers to it without owning. Null for null.
 std::shared_ptr<memory_resource> share_of(memory_resource& resource);
 std::shared_ptr<memory_resource> share_of(memory_resource* resource);
 

@@ -29,7 +29,7 @@ namespace lade {
 enum class merge_order : std::uint8_t {
   turns,     // one item of each input in turn, over and over
   weighted,  // drawn at random, by weight
-  arrival,   // whichever has an item ready: inputs run concurrently, in no fixed order
+  arrival,   // any input with an item ready: inputs run concurrently, in no fixed order
 };
 
 // When a merge ends.

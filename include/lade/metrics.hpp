@@ -19,8 +19,8 @@ using metric_labels = std::vector<std::pair<std::string, std::string>>;
 enum class metric_type : std::uint8_t { counter, gauge, summary };
 
 // Collects samples and writes them in the text format 0.0.4 of Prometheus. Samples of one metric
-// are written together, in whatever order they were added. Times are in seconds, sizes in bytes.
-// Names of counters end in _total.
+// are written together, in any order of adding them. Times are in seconds, sizes in bytes. Names of
+// counters end in _total.
 //
 //   metrics all;
 //   all.add(run.statistics(), {{"run", "train"}});

@@ -32,7 +32,8 @@ struct metrics_server_options {
 };
 
 // Answers GET /metrics over HTTP/1.1 with the metrics of the process and of all sources, on one
-// dedicated thread. There is no authentication: whoever reaches the address can read them.
+// dedicated thread. There is no authentication: every client that reaches the address can read
+// them.
 //
 //   lade::metrics_server server({.port = 9100});
 //   auto run = runtime.run(batches);

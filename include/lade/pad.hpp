@@ -90,8 +90,8 @@ struct pad_options {
   // The pool that pads; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What happens to batches that cannot be padded; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  // Policy for batches that cannot be padded; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::string_view name = {};  // name in statistics and errors
 };
@@ -104,20 +104,20 @@ struct pack_options {
   // The pool that packs; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What happens to batches that cannot be packed; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  // Policy for batches that cannot be packed; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::string_view name = {};  // name in statistics and errors
 };
 
 struct pack_rows_options {
-  std::size_t length = 0;      // length of a row: 1 to 2^48; must be given
+  std::size_t length = 0;      // length of a row: 1 to 2^48; required
   std::size_t open_rows = 16;  // rows that wait for fitting sequences: 1 to 1,073,741,824
   bool split = false;          // whether to split sequences longer than a row; else they fail
   double value = 0;            // padding value; must be 0 for f16 and bf16
 
-  // What happens to sequences that cannot be packed; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  // Policy for sequences that cannot be packed; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::string_view name = {};  // name in statistics and errors
 };
@@ -206,7 +206,7 @@ async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const op
                               function_for<std::vector<S>>(shared_const(collate)));
 }
 
-// The open rows of a pack_rows. Each sequence goes to the first row with enough room.
+// The open rows of a pack_rows. Each sequence is packed into the first row with enough free space.
 class row_packer {
  public:
   using row = held_item<packed_batch>;
@@ -406,9 +406,9 @@ class pack_rows_stage {
   std::string name_;
 };
 
-// Packs sequences (see pad) into rows of the same length, each into the first row with enough room.
-// A row is yielded when it is full. If a new row would exceed `open_rows`, the fullest row is
-// yielded. At the end, the remaining rows are yielded.
+// Packs sequences (see pad) into rows of the same length, each into the first row with enough free
+// space. A row is yielded when it is full. If a new row would exceed `open_rows`, the fullest row
+// is yielded. At the end, the remaining rows are yielded.
 //
 // A sequence that is longer than a row fails, or is split with `split`. A run with `split` has no
 // state (no checkpoint), because the pieces of a sequence are in different rows.

@@ -69,7 +69,7 @@ class stage_run {
 // Lifetime: the function is destroyed on a thread of the run after its last call, before the run
 // ends.
 //
-// Errors: what `make` throws ends the run with a stage_error that names the stage.
+// Errors: an exception of `make` ends the run with a stage_error that names the stage.
 //
 // Stages that are classes: any class with a member attach() is a stage. It applies other stages to
 // the pipeline, such as a map with a function for each run:
@@ -85,9 +85,9 @@ class stage_run {
 //
 // A function that copies batches elsewhere may have a member `host_memory() const`, which returns a
 // memory_resource&: the memory from which the function copies fastest. A batch_into before the
-// stage then allocates its tensors there, and the function's own buffers come from there too,
-// unless the options of the map name a memory. A std::shared_ptr owns the resource, or it outlives
-// the pipelines, the runtime and all buffers: see memory_resource.hpp.
+// stage then allocates its tensors there, and so are the function's own buffers, unless the options
+// of the map name a memory. A std::shared_ptr owns the resource, or it outlives the pipelines, the
+// runtime and all buffers: see memory_resource.hpp.
 template <class Make>
 class per_run {
   static_assert(std::is_invocable_v<const Make&, const stage_run&>,

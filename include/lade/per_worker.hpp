@@ -10,7 +10,7 @@
 
 namespace lade {
 
-// A function for map. Every worker uses its own instance, which `make()` returns:
+// A function for map. Every worker uses a separate instance, which `make()` returns:
 //
 //   lade::map(lade::per_worker([] { return tokenizer("model.bin"); }), {.concurrency = 8})
 //

@@ -40,8 +40,9 @@ task<> pop_more(channel<T>& from, std::vector<T>& batch, std::size_t most) {
 //     co_await answer(std::move(requests));
 //   }
 //
-// `most`: from 1 to 1,073,741,824. `within`: a value of 0 or less does not wait for further values
-// and takes those that are in the channel. When the channel is closed, the batch ends early.
+// `most`: from 1 to 1,073,741,824. `within`: with 0 or less, the call does not wait for further
+// values, and takes only values that are in the channel already. When the channel is closed, the
+// batch ends early.
 //
 // Lifetime: the channel must outlive the await.
 //

@@ -47,8 +47,8 @@ struct stage_profile {
 
 // Runs the pipeline once for the first items of its sources. Then runs every stage alone, once with
 // each concurrency. The stage's input is made before and held in memory, and does not count as
-// time. A stage alone shows what it could yield if the others did not hold it up. So the slowest
-// stage is the one to improve.
+// time. The rate of a stage alone is the rate that it reaches if no other stage delays it. So the
+// stage to improve is the slowest one.
 //
 // Blocks the calling thread, which must not be a thread of the runtime. Throws the exceptions of
 // the stages. Throws error(invalid_argument) naming the option if an option is invalid.

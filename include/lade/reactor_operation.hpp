@@ -14,13 +14,13 @@ struct statx;
 namespace lade {
 
 struct reactor_read_options {
-  // The descriptor is open with O_DIRECT: memory, offset and size are multiples of what the file
-  // system requires.
+  // The descriptor is open with O_DIRECT: memory, offset and size are multiples of the alignment
+  // that the file system requires.
   bool direct = false;
 
   // Whether a helper thread copies the bytes, instead of the reactor's thread. For reads of a
   // regular file from the page cache that are larger than 256 KiB: copying them would keep the
-  // reactor from its other work. A read that is copied so cannot be cancelled once it has begun.
+  // reactor from its other work. Such a read cannot be cancelled once it has started.
   bool apart = false;
 };
 
@@ -30,11 +30,11 @@ struct reactor_read_options {
 //   if (opened < 0) lade::raise(static_cast<int>(-opened), "open " + path);
 //
 // - Stop: if the awaiting coroutine is asked to stop, the call is cancelled and the result is
-//   -ECANCELED, or the call's own result if it came first: a call has either no effect, or its
-//   result. A call that a signal interrupts is repeated.
+//   -ECANCELED, or the call's own result if the call completed first: a call has either no effect,
+//   or its result. A call that a signal interrupts is repeated.
 // - Lifetime: the path, the memory and the descriptor belong to the caller, and must live until the
 //   await returns. The kernel uses them until then, also after a stop.
-// - Thread: begins on the calling thread's reactor, or on any of the runtime. The coroutine resumes
+// - Thread: starts on the calling thread's reactor, or on any of the runtime. The coroutine resumes
 //   on its executor.
 // - Errors: throws error(no_runtime) outside a runtime, and nothing else.
 // - Trace: a run's trace records the call with its path.
@@ -92,7 +92,7 @@ class reactor_operation {
 // it returns on all other threads. Reports no error.
 void close_descriptor(int fd) noexcept;
 
-// The number of operations that the reactor of the calling thread has begun and not completed,
+// The number of operations that the reactor of the calling thread has started and not completed,
 // without polls. 0 on all other threads. Many in flight mean that the runtime waits for disks.
 std::size_t operations_in_flight() noexcept;
 

@@ -124,12 +124,12 @@ class reactor_service {
 // end_early() makes it end soon after a stop. `complete("after a transfer")` must be called once;
 // it resumes the coroutine on its executor. All three run on the reactor's thread.
 //
-// After a stop, await_resume() throws error(stopped). It asks for both cases: `stopped()` if the
-// stop came before begin(), which then was not called, and `ended_early()` if end_early() was.
+// After a stop, await_resume() throws error(stopped). It checks both cases: `stopped()` if the stop
+// preceded begin(), which then was not called, and `ended_early()` if end_early() was called.
 //
-// Throws error(no_runtime) outside a runtime. Awaiters cannot be copied, and GCC 12 copies what is
-// awaited by its name. So the awaited object is a description, whose `operator co_await() const`
-// returns the awaiter.
+// Throws error(no_runtime) outside a runtime. Awaiters cannot be copied, and GCC 12 copies an
+// awaited object that has a name. So the awaited object is a description, whose const operator
+// co_await returns the awaiter.
 template <class S>
 class service_await : public detail::reactor_await {
  protected:

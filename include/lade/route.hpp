@@ -42,7 +42,7 @@ struct route_options {
   // counts as 1.
   std::size_t buffer = 16;
 
-  // What happens to an item if the router throws or returns an invalid path number.
+  // Policy for an item if the router throws or returns an invalid path number.
   std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
 
@@ -85,7 +85,7 @@ template <class Router, class In>
 using routed =
     typename outcome_of<std::remove_cvref_t<std::invoke_result_t<const Router&, const In&>>>::type;
 
-// The router of a stage with items of type T, and what happens if it fails.
+// The router of a stage with items of type T, and its failure policy.
 template <class T>
 class path_chooser : public counted {
  public:

@@ -157,9 +157,9 @@ counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_s
 //                         ╰───> `begun` ───╯
 //
 // For each batch, distribute() waits for a slot, puts a record into `begun`, and then sends the
-// parts.
-// join() takes the records in order. It takes one result from each path in a record, and frees the
-// slot when the joined vector has been taken. `begun` has room for all batches in flight.
+// parts. join() takes the records in order. It takes one result from each path in a record, and
+// frees the slot when the joined vector has been taken. `begun` has capacity for all batches in
+// flight.
 template <class T, class Out>
 class batch_routing final : public node<Out> {
   static_assert(std::same_as<Out, std::vector<typename Out::value_type>>,
@@ -210,7 +210,7 @@ class batch_routing final : public node<Out> {
   };
   using batches = channel<parted>;
 
-  // Splits batches and sends the parts down the paths, as long as there is room for a batch.
+  // Splits batches and sends the parts down the paths, as long as a slot is free.
   static task<> distribute(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
                            async_generator<in> input, chooser choose, open_context run,
                            stage_counters& counters) {

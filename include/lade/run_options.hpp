@@ -33,7 +33,7 @@ struct report_options {
   bool pss = false;
 };
 
-// Reports of a run that hangs (stalls). Off unless `after` is given, because only the program knows
+// Reports of a run that hangs (stalls). Off unless `after` is set, because only the program knows
 // how long a source or a function may take.
 struct stall_options {
   // How long the consumer must wait for one item until the run counts as stalled; 0: never. The
@@ -41,9 +41,10 @@ struct stall_options {
   std::chrono::nanoseconds after{};
 
   // Receives the reports as text. If not given, they are written to standard error.
-  // - Once per stall: the counters of all stages, and what each of their items waits for.
-  // - Once per stage that blocks a reactor for more than 50 ms, whatever `after` is: what the stage
-  //   was doing.
+  // - Once per stall: the counters of all stages, and the state of each of their items, such as
+  //   waiting for a worker.
+  // - Once per stage that blocks a reactor for more than 50 ms, for any value of `after`: the work
+  //   that the stage was doing.
   //
   // Called on the thread of the watchdog, because the threads of the pool and of the reactors may
   // be the ones that hang. The last reports may be made on the thread that destroys the run. An
@@ -105,10 +106,10 @@ struct run_options {
   bool require_state = false;
 
   // Defaults for stages whose options do not set them; see failure.hpp:
-  // - `on_error`: what happens to an item that fails.
+  // - `on_error`: the policy for an item that fails.
   // - `retry`: how often a stage that can retry calls its function for one item. With retries, no
   //   map or filter runs inline.
-  // - `error_budget`: how many items may fail in all stages together that have no own budget.
+  // - `error_budget`: how many items may fail in all stages together that do not set this option.
   lade::on_error on_error = lade::on_error::fail;
   lade::retry retry = {};
   lade::error_budget error_budget = {};
@@ -133,7 +134,7 @@ struct run_options {
   // Reports of the run's statistics: of each interval, and of the whole run so far.
   report_options report = {};
 
-  // Reports of a run that hangs: which stages and items wait, and what they wait for.
+  // Reports of a run that hangs: the stages and items that wait, and the reason of each wait.
   stall_options stall = {};
 
   // Limits for stages with automatic concurrency.

@@ -44,9 +44,10 @@ struct runtime_options {
   unsigned reactors = 0;
 
   // The memory budget of all runs together, in bytes: for their buffers and batches, including
-  // those that the consumer still holds. While the budget is exhausted, reads and other allocations
-  // wait until memory is freed. Only the item that the consumer of a run waits for may exceed the
-  // budget. So a run always makes progress, one item at a time if need be. Any value is valid.
+  // batches that the consumer still holds. While the budget is exhausted, reads and other
+  // allocations wait until memory is freed. Only the item that the consumer of a run waits for may
+  // exceed the budget. So a run always makes progress, one item at a time if need be. Any value is
+  // valid.
   std::size_t memory_bytes = std::size_t{1} << 30;
 
   // The allocator of that memory; null: host_memory(). The CPU must be able to write the memory.
@@ -201,7 +202,7 @@ T sync_wait(runtime& where, task<T> work, std::stop_token stop = {}) {
 // Runs a task on a reactor of the runtime of `execution`, in that context, and blocks the
 // calling thread until the task has finished. Returns its result, or throws its exception. For
 // callbacks of libraries that expect bytes at once: a module calls such a library on threads of a
-// thread_pool of its own, and the callback waits here.
+// dedicated thread_pool, and the callback blocks here.
 //
 // While it blocks, its thread runs nothing else. On the CPU pool of the runtime it may therefore
 // wait forever, if the task itself needs that pool.

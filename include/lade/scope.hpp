@@ -104,7 +104,8 @@ class scope {
   detail::wait_list joining_;
 };
 
-// `Held`: what the child keeps, its mark in a path of a pipeline or its own context.
+// `Held`: an object that lives as long as the child: its mark in a path of a pipeline, or the owner
+// of its context.
 template <class T, class Held>
 class scope::child : private detail::completion {
  public:

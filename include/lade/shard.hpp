@@ -22,7 +22,7 @@ struct shard_options {
 };
 
 // The rank and the world size of this process, from the environment variables of its launcher. Uses
-// the first pair of which both are set:
+// the first pair with both variables set:
 // - torchrun: RANK, WORLD_SIZE.
 // - Open MPI: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE.
 // - Slurm's srun: SLURM_PROCID, SLURM_STEP_NUM_TASKS.

@@ -17,8 +17,8 @@
 namespace lade {
 
 struct stack_options {
-  // The fields that become tensors, separated by commas: "x, y". Must be given. The label of a
-  // sample is not a field: sample_batch::labels() returns the labels of a batch.
+  // The fields that become tensors, separated by commas: "x, y". Required. The label of a sample is
+  // not a field: sample_batch::labels() returns the labels of a batch.
   std::string_view fields = {};
 
   // The number of batches in flight: 1 to 1,048,576. `automatic`: all automatic stages of the run
@@ -28,8 +28,8 @@ struct stack_options {
   // The pool that stacks; null: the CPU pool of the runtime. Must outlive the runs.
   thread_pool* pool = nullptr;
 
-  // What happens to batches that cannot be stacked; see failure.hpp.
-  std::optional<lade::on_error> on_error = {};  // that of the run if not given
+  // Policy for batches that cannot be stacked; see failure.hpp.
+  std::optional<lade::on_error> on_error = {};  // default: the run's
   lade::error_budget error_budget = {};
   std::string_view name = {};  // name in statistics and errors
 };
@@ -62,7 +62,7 @@ class stack_stage {
 //
 // Errors: a batch fails if it is empty or if a sample lacks a field. It also fails if the type or
 // the shape of a field differs from that of the first sample. stack() throws
-// error(invalid_argument) if no fields are given or if an option is invalid.
+// error(invalid_argument) if there are no fields or if an option is invalid.
 inline stack_stage stack(const stack_options& options) { return stack_stage(options); }
 
 }  // namespace lade

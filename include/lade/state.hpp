@@ -12,16 +12,16 @@
 
 namespace lade {
 
-// What a run has delivered (a checkpoint). Its size does not depend on the size of the data set,
-// but on how many items were in flight out of order.
+// The state of a run (a checkpoint): the items that the run has delivered. Its size depends on the
+// number of items in flight out of order, not on the size of the data set.
 //
 //   auto saved = to_json(run.state());                                   // after any item
 //   auto rest = runtime.run(batches, {.state = lade::state_from_json(saved)});
 //
 // The resumed run delivers every item exactly once that the first run has not delivered. It may
 // have other threads, concurrency and buffers. It may be on the same rank or, with the merged
-// states of all ranks, on any number of ranks. If the stages keep the input's order, the items come
-// in the order of an uninterrupted run.
+// states of all ranks, on any number of ranks. If the stages keep the input's order, the items are
+// delivered in the order of an uninterrupted run.
 struct state {
   // One source of the pipeline.
   struct source {
@@ -43,8 +43,8 @@ struct state {
     lineage since = {};
   };
 
-  // A stage that chooses which item comes next: a merge by turns or weights, or a window shuffle. A
-  // resumed run makes the remaining choices, so its order is that of an uninterrupted run.
+  // A stage that chooses the next item: a merge by turns or weights, or a window shuffle. A resumed
+  // run makes the remaining choices, so its order is that of an uninterrupted run.
   struct choices {
     std::string of = {};      // "shuffle 7 in a window of 1024"
     lineage delivered = {};   // numbers of the choices whose items are delivered

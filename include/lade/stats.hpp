@@ -30,7 +30,7 @@ class duration_counts {
   // The duration that bucket `i` stands for.
   static std::chrono::nanoseconds duration_of(std::size_t i) noexcept;
 
-  // Subtracts an earlier copy of the same histogram. What remains was added since then.
+  // Subtracts an earlier copy of the same histogram. The remaining counts were added since then.
   duration_counts& operator-=(const duration_counts& earlier) noexcept;
 
   static constexpr std::size_t per_octave = 8;
@@ -98,9 +98,9 @@ struct run_statistics {
   std::vector<stage_statistics> stages;     // from the source on
 };
 
-// The interval between two snapshots of a run: its counts, times and quantiles. Of the ten slowest
-// items of each stage, it keeps those that are new since `earlier`. `first_item` is 0 if the
-// consumer had its first item before.
+// The interval between two snapshots of a run: its counts, times and quantiles. The slowest items
+// of each stage are the ones among the ten of `later` that `earlier` does not have. `first_item` is
+// 0 if the consumer had its first item before.
 run_statistics operator-(const run_statistics& later, const run_statistics& earlier);
 
 // Items per second: yielded by a stage, or delivered to the consumer.
@@ -131,9 +131,8 @@ std::string table(const run_statistics& run, const table_options& options = {});
 // One line of JSON with the member names above. Times are in seconds, rates in items per second.
 std::string to_json(const run_statistics& run);
 
-// The bottleneck report, in one sentence: what limits the run, the evidence, and what to change.
-// Use it for a run in its steady state, or for an interval of it. In the first seconds, caches
-// fill.
+// The bottleneck report, in one sentence: the bottleneck, the evidence and the remedy. Use it for a
+// run in its steady state, or for an interval of it. In the first seconds, caches fill.
 std::string verdict(const run_statistics& run);
 
 namespace detail {
@@ -203,8 +202,8 @@ class waiting_time {
 // reading, so a stage inside long calls does not look idle. Any thread may read.
 //
 // Each caller holds one part of the sum, which it alone writes, without a lock. The mutex guards
-// the list of callers, and the sum of those that were destroyed. While a call ends, a reader may
-// see the new value of `sum_` or of `returned_` alone. It takes the larger one, so no call is lost.
+// the list of callers, and the sum of destroyed callers. While a call ends, a reader may see the
+// new value of `sum_` or of `returned_` alone. It takes the larger one, so no call is lost.
 class call_time {
  public:
   // The calls of one worker, one at a time. Calls take no lock. The destructor ends a call in

@@ -119,7 +119,7 @@ class tee_core {
     return observe(deliver_rows(std::move(rows), std::move(stop), split), run, counters);
   }
 
-  // Sends every item to all paths. Waits until there is room before each.
+  // Sends every item to all paths. Suspends until every path has a free slot.
   template <class T>
   static task<> broadcast(std::shared_ptr<split<T>> split, async_generator<T> in, std::size_t paths,
                           stage_counters& counters) {

@@ -34,7 +34,7 @@ struct through_options {
   // is missing.
   lineage_rule lineage = lineage_rule::unspecified;
 
-  // What happens if the coroutine throws; run_options::on_error does not apply.
+  // Policy if the coroutine throws; run_options::on_error does not apply.
   // - `fail`: the run ends.
   // - `skip`: the items that the coroutine took since its last yield are dropped, as one failure.
   //   The coroutine is then called again for the remaining items. The run still ends if an input
@@ -66,7 +66,7 @@ async_generator<T> counted_out(async_generator<T> items, stage_counters& counter
   }
 }
 
-// What a custom stage with on_error::skip has taken from its inputs. Any thread.
+// The items that a custom stage with on_error::skip has taken from its inputs. Any thread.
 class custom_inputs {
  public:
   explicit custom_inputs(std::size_t inputs) noexcept : left_(inputs) {}
@@ -154,7 +154,7 @@ struct custom_items {
   using type = typename made::value_type;
 };
 
-// What all runs of a custom stage share: its name, its lineage rule and its failure policy.
+// Shared by all runs of a custom stage: its name, its lineage rule and its failure policy.
 class custom_stage {
  public:
   // Throws error(invalid_argument) if an option is invalid.

@@ -55,7 +55,7 @@ class trace {
   // failure does not end a run. Events after the first failure are not in the file.
   void finish();
 
-  // Calls finish(), and writes what that throws to standard error.
+  // Calls finish(), and writes its exception to standard error.
   ~trace();
 
   // A span from now until the object is destroyed, on the track of this thread.

@@ -21,9 +21,9 @@ std::string_view scheme_of(std::string_view name) noexcept;
 // before, and a path was appended to it. Names that are not URLs are returned unchanged.
 //
 // In doubt the function hides too much. The '/', '?', '#' and '@' of a password should be encoded.
-// If "user:" or "host:8080" is followed by one of these and a later '@', everything up to the last
-// '@' counts as user information: "https://...@host/a". If a '?' or '#' is before that '@', the
-// rest counts as a query: "https://...".
+// If "user:" or "host:8080" is followed by one of these characters and a later '@', everything up
+// to the last '@' counts as user information: "https://...@host/a". If a '?' or '#' is before that
+// '@', the rest counts as a query: "https://...".
 std::string without_secrets(std::string_view name);
 
 // The URL without the parameters of its signature, so that a cache recognizes an object whose URL

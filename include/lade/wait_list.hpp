@@ -43,8 +43,8 @@ namespace lade {
 //   };
 //
 // A waiter parks (`park`), unless its function returns true under the mutex: then the coroutine
-// does not suspend. The function may be called twice, with the mutex released in between; what its
-// first call has changed must hold for the second.
+// does not suspend. The function may be called twice, with the mutex released in between: a change
+// by its first call must still be valid in the second.
 //
 // The coroutine that changes the state takes waiters out of the list under the mutex
 // (`settle_first`, `settle_all`), and stores in each the value that it waits for. It resumes them

@@ -53,8 +53,8 @@ class latch : public completion, private parked_coroutine {
   }
 
   std::atomic<std::size_t> remaining_;
-  std::size_t finished_ = 0;  // of those that start_child() has started
-  bool suspended_ = false;    // one of them has, and finished on another thread
+  std::size_t finished_ = 0;  // children that finished within start_child()
+  bool suspended_ = false;    // one of these finished on another thread
 };
 
 // The promise_base that one child of when_all inherits. It has the context of the parent, but a

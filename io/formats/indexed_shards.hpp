@@ -62,7 +62,7 @@ class indexed_shards {
   std::string key_of(const one_shard& from, const sample_locations& sample) const;
   const std::vector<one_shard>& all() const noexcept { return shards_; }
 
-  // Throws error(invalid_argument) for a key that is none of these.
+  // Throws error(invalid_argument) for any other key.
   std::pair<const one_shard*, const sample_locations*> find(const std::string& key) const;
 
   // An open archive of the size and the identity that were indexed.
@@ -80,7 +80,7 @@ class indexed_shards {
   std::unordered_map<std::string_view, std::size_t> by_name_;
   std::vector<std::uint64_t> ends_;  // of each shard: the number of samples up to its end
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<std::pair<const one_shard*, std::shared_ptr<const byte_reader>>>
       open_;  // latest last
 };

@@ -25,7 +25,7 @@ namespace lade::detail {
 
 static constexpr std::string_view temporary_mark = ".tmp-";
 
-// An id that is equal for processes that see each other's locks locally, including those in
+// An id that is equal for processes that see each other's locks locally, including processes in
 // containers: the boot id of the system.
 static std::string id_of_system() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");

@@ -51,7 +51,7 @@ static std::vector<std::string> expand_range(std::string_view pattern, std::stri
   return texts;
 }
 
-// What the content of a pair of braces stands for.
+// The alternatives in a pair of braces.
 static std::vector<std::string> alternatives(std::string_view pattern, std::string_view inside) {
   if (inside.find('{') != inside.npos) refuse_pattern(pattern, "braces in braces");
   if (inside.find(',') == inside.npos) {

@@ -74,7 +74,7 @@ class sample_group {
   std::string shard_;
   std::string key_;
   bool started_ = false;
-  std::vector<std::string> names_;  // of all fields, including those that are not kept
+  std::vector<std::string> names_;  // of all fields, including fields that are not kept
   std::vector<field> fields_;
 };
 

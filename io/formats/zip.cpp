@@ -136,8 +136,8 @@ static task<zip_begin> read_zip_begin(const byte_reader& from, const zip_member&
   co_return zip_begin(std::move(begin), header_bytes);
 }
 
-// Reads the stored data of a member. Those of a large member are read separately, into aligned
-// memory.
+// Reads the stored data of a member. Stored data of a large member are read separately, into
+// aligned memory.
 static task<buffer> read_zip_data(const byte_reader& from, const zip_member& member,
                                   std::string_view name) {
   auto begin = co_await read_zip_begin(from, member, name, true);

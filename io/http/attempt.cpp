@@ -179,7 +179,7 @@ static attempt_result answer_of(const std::string& url, response_head& head, buf
   return result;
 }
 
-// How many bytes of the object follow those that this attempt has received.
+// The number of requested bytes of the object that this attempt has not received.
 static std::uint64_t missing_bytes(const received& progress, const byte_range& requested,
                                    std::uint64_t received_bytes) noexcept {
   auto end = progress.object_bytes().value_or(0);

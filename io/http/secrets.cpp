@@ -13,7 +13,7 @@ namespace lade::io::http {
 
 static constexpr std::size_t least_within_words = 6;
 
-// Removes the text up to the first of these bytes, and that byte. Returns the text before it.
+// Removes the text up to the first byte of `ends`, and that byte. Returns the text before it.
 static std::string_view take_until(std::string_view& text, std::string_view ends) {
   auto part = text.substr(0, text.find_first_of(ends));
   text.remove_prefix(std::min(text.size(), part.size() + 1));

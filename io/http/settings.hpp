@@ -12,7 +12,7 @@
 
 namespace lade::io::http {
 
-// The value of the first of these environment variables that is not empty; else empty.
+// The value of the first environment variable of `names` that is not empty; else empty.
 std::string first_set(std::initializer_list<const char*> names);
 
 // Reads a file, or a pipe, as a shell passes it. Returns nothing if it does not exist. Throws

@@ -88,7 +88,7 @@ class transfer {
   curl_list addresses;
 
   // If `keeps_authorizations`: the lines Authorization and Proxy-Authorization that were sent,
-  // among them those that libcurl has added. `proxy_urls`: the proxies that it may use.
+  // among them lines that libcurl has added. `proxy_urls`: the proxies that it may use.
   bool keeps_authorizations = false;
   std::string authorizations;
   std::span<const std::string> proxy_urls;
@@ -214,7 +214,7 @@ class transfer_step final : public service_await<engine> {
   void end_early() noexcept override;
 
   transfer& transfer_;
-  reactor_thread*& kept_;  // the transfer's reactor, once it has begun
+  reactor_thread*& kept_;  // the transfer's reactor, once it has started
   std::exception_ptr failure_;
 };
 

@@ -105,7 +105,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     peak = std::max(peak, used.load());
   }
 
-  // Reserves `bytes`, of which up to `reserved` are reserved already. Returns the number of bytes
+  // Reserves `bytes`; up to `reserved` of them are reserved already. Returns the number of bytes
   // taken from `reserved`.
   std::size_t reserve_with(std::size_t reserved, std::size_t bytes) noexcept {
     auto turned = std::min(reserved, bytes);

@@ -93,8 +93,8 @@ void run_watch::tell(const std::string& text) const {
     std::fputs(text.c_str(), stderr);
 }
 
-// Observers have a stop token of their own, `over`. The one of the children is stopped by the first
-// failure, before the consumer has received the remaining items.
+// Observers have a separate stop token, `over`. The stop token of the children is stopped by the
+// first failure, before the consumer has received the remaining items.
 static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run, executor& home,
                             task<> observing) {
   auto execution = run->make_context(std::move(over));

@@ -130,7 +130,7 @@ static run_options options_of_trials(const run_options& given) {
           .tune = given.tune};
 }
 
-// Runs a pipeline up to `stage` in a run of its own. `seen`: the statistics of the stage.
+// Runs a pipeline up to `stage` in a separate run. `seen`: the statistics of the stage.
 static task<stage_profile::trial> try_stage(runtime& where, profiler& profiling,
                                             const profiler::stage& stage, stage_statistics& seen) {
   auto counted = make_pipeline<std::uint64_t>(

@@ -348,7 +348,7 @@ static std::string limited_by_gap(const stage_gap& gap, const run_statistics& ru
          " on one thread: move the work into a map with concurrency.";
 }
 
-// The gap with the longest time, among those in which something runs; null if there is none.
+// The gap with the longest time, among gaps in which code runs; null if there is none.
 static const stage_gap* widest(const std::vector<stage_gap>& gaps) {
   const stage_gap* result = nullptr;
   for (auto& gap : gaps) {

@@ -67,7 +67,7 @@ class merger {
     throw error(errc::invalid_argument, "merge states", why);
   }
 
-  // Adds the sources that this rank has begun to the ranks that have not begun them.
+  // Adds the sources that this rank has started to the ranks that have not started them.
   void add_sources_of(const state& one) {
     for (auto& source : std::vector(one.sources))
       for (auto& each : ranks_) {
@@ -124,7 +124,7 @@ class merger {
 
   using sources = std::vector<const state::source*>;
 
-  // Divides the steps of the i-th source into stretches, each of which every rank has done either
+  // Divides the steps of the i-th source into stretches. Every rank has done each stretch either
   // completely or not at all. Calls `visit` with each stretch that some rank has done, and with the
   // source on the ranks that have done it.
   template <class Visit>

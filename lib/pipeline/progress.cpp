@@ -60,7 +60,7 @@ void progress::refuse_locked(const std::string& why) {
 }
 
 // Without a state, the record of deliveries is useless. It would grow with the run: each item of a
-// sharded stream is a range of its own.
+// sharded stream is a separate range.
 void progress::forget() {
   delivered_ = {};
   own_ = {};
@@ -217,8 +217,8 @@ static bool overlaps(const lineage& a, const lineage& b) {
   });
 }
 
-// The open item comes first: the items before it in the order have been delivered, or were dropped
-// and belong to it.
+// The open item is first: the items before it in the order have been delivered, or were dropped and
+// belong to it.
 bool progress::is_taken(const lineage& origin) {
   if (!amid_parts_) return false;
   bool is_first = dropped_ == 0;
@@ -445,7 +445,7 @@ state progress::now() const {
   result.steps_repeated = steps_taken_.repeated;
   result.rank = sources_.begin()->second.how.rank;
   result.world = sources_.begin()->second.how.world;
-  std::erase_if(result.sources, [&](auto& each) {  // keeps sources that have not begun yet
+  std::erase_if(result.sources, [&](auto& each) {  // keeps sources that have not started yet
     return !keeps_sources_before(result.world) || sources_.contains(each.begin);
   });
   for (auto& [begin, source] : sources_)

@@ -29,8 +29,8 @@ namespace detail {
   }
 }
 
-// Background work has a stop token of its own, `over`. The one of the children is stopped by the
-// first failure, before the consumer has received the remaining items.
+// Background work has a separate stop token, `over`. The stop token of the children is stopped by
+// the first failure, before the consumer has received the remaining items.
 static task<> work_until(std::stop_token over, run_state& run, std::string name, task<> work) {
   auto execution = run.make_context(over);
   auto& home = run.runtime().reactor();

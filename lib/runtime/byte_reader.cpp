@@ -177,7 +177,7 @@ task<buffer> stream_reader::read(std::size_t bytes, std::string_view what) {
   co_return content;
 }
 
-// Reads bytes that are not all in ready_ into memory of their own.
+// Reads bytes that are not all in ready_ into separate memory.
 task<buffer> stream_reader::read_apart(std::size_t bytes, std::string_view what) {
   require_left(bytes, what);
   auto content = co_await allocate(bytes);

@@ -60,7 +60,7 @@ void reactor_await::stop_on_reactor() noexcept {
 void reactor_await::complete(const char* after) noexcept {
   name_step(after, execution()->stage_number);
   completed_ = true;
-  on_stop_.reset();  // waits for a request that is being made; none can come afterwards
+  on_stop_.reset();  // waits for a request that is being made; none can follow
   if (!stop_posted_) resume_at_home();
 }
 
@@ -99,7 +99,7 @@ static const char* operation_name(io_operation::kind what) noexcept {
   return "";
 }
 
-// A trace that has no memory for a line goes on without it.
+// A trace that has no memory for a line continues without it.
 void operation::awaiter::record() const noexcept {
   try {
     trace()->add_io(operation_name(what), path ? path : "", begun_at_, clock::now(), result);

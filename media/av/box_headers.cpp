@@ -53,8 +53,8 @@ std::optional<box_headers> box_headers::of(const buffer& file) {
   return result;
 }
 
-// Reads the start of the next box; small boxes in between come with it. The size of reads doubles
-// every 16 reads, so that files of few boxes are read without excess.
+// Reads the start of the next box; the same read includes small boxes in between. The size of reads
+// doubles every 16 reads, so that files of few boxes are read without excess.
 static task<buffer> read_start(const byte_reader& from, std::uint64_t at, std::uint64_t left,
                                unsigned reads) {
   constexpr std::uint64_t least = 128;

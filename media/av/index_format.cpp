@@ -83,7 +83,7 @@ packet_index packet_index::parse(const buffer& bytes, std::string_view name) {
   std::vector<indexed_packet> packets(from.count(indexed_packet_bytes));
   for (auto& each : packets) each = load_indexed_packet(from);
   std::vector<std::int64_t> times(from.count(sizeof(std::int64_t)));
-  constexpr std::int64_t largest = std::int64_t{1} << 60;  // leaves room for arithmetic
+  constexpr std::int64_t largest = std::int64_t{1} << 60;  // no overflow in arithmetic
   for (auto& each : times) each = from.number<std::int64_t>(-largest, largest);
   from.end();
   const bool sequential = kind == index_is_sequential;

@@ -7,7 +7,7 @@
 //   u64         number of packets, and for each:
 //     i64 pts, i64 dts (-2^63 if unknown), i64 duration, i64 position (-1 if unknown), u32 flags,
 //     u64 length, bytes; u8 number of side data, and for each: u16 kind, u64 length, bytes. Kinds
-//     whose bytes FFmpeg trusts are left out, and refused when they are parsed.
+//     whose bytes FFmpeg trusts are not written, and refused when they are parsed.
 //   u32         CRC-32C of everything before
 //
 // All numbers are little-endian.

@@ -176,7 +176,7 @@ bool packets_tell_frames(const stream_info& stream, std::span<const indexed_pack
   const auto codec = stream.parameters().codec_id;
   if (!has_frame_in_each_packet(codec)) return false;
   std::unordered_set<std::int64_t> seen;
-  constexpr std::int64_t largest = std::int64_t{1} << 60;  // leaves room for arithmetic
+  constexpr std::int64_t largest = std::int64_t{1} << 60;  // no overflow in arithmetic
   std::int64_t last = INT64_MIN;                           // latest shown time so far
   std::int64_t last_before_group = INT64_MIN;
   for (const auto& each : packets) {

@@ -96,7 +96,7 @@ static std::optional<std::uint64_t> matroska_bytes(byte_input& file) {
   return at + segment->header_bytes + *segment->content_bytes;
 }
 
-// Files of boxes begin with one of these (ISO/IEC 14496-12; "QuickTime File Format").
+// Files of boxes begin with one of these box types (ISO/IEC 14496-12; "QuickTime File Format").
 static bool begins_with_box(const file_start& start) noexcept {
   constexpr std::array<std::string_view, 7> known{"ftyp", "styp", "moov", "mdat",
                                                   "free", "skip", "wide"};

@@ -24,7 +24,7 @@ struct audio_origin {
   std::optional<std::int64_t> boundary = std::nullopt;
 };
 
-// Cuts the frames of one stream, which must come in presentation order. One thread at a time.
+// Cuts the frames of one stream, which must arrive in presentation order. One thread at a time.
 class window_cutter {
  public:
   // `origin`: empty if decoding starts at the first sample of the stream. Then samples are counted,

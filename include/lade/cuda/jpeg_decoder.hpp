@@ -144,7 +144,7 @@ struct jpeg_decoder_options {
 //   codes on that thread, so several batches in flight use several threads.
 // - The CPU's decoder is called for all others: other formats, CMYK, RGB, 12 bits, arithmetic and
 //   lossless coding, unusual subsampling, more than `max_pixels` pixels; images with an
-//   orientation in Exif or XMP that nvJPEG ignores; and damaged images, including those at which
+//   orientation in Exif or XMP that nvJPEG ignores; and damaged images, including images on which
 //   nvJPEG fails while the device still works. stats() counts the reasons.
 //
 // Pixels differ from those of libjpeg-turbo, because nvJPEG computes the transform and the

@@ -28,7 +28,7 @@ struct disk_cache_options {
   // A directory on a local disk, for one user; created with mode 0700 if it does not exist. Caches
   // of several stores may share it: they share its capacity and its epochs. Objects are identified
   // by their URL and store::identity(). If these are equal for different objects, as for accounts
-  // of one endpoint with buckets of the same name, each store needs its own directory.
+  // of one endpoint with buckets of the same name, each store needs a separate directory.
   std::string_view directory = {};
 
   std::uint64_t max_bytes = std::uint64_t{64} << 30;  // capacity: size of all files in bytes

@@ -71,8 +71,8 @@ class wav_header {
 
 std::size_t wav_frame_bytes(const wav_info& info) noexcept;
 
-// Converts samples to the elements of `into`, of which there must be as many. The type of `into` is
-// f32, or the type of the samples: i32 for i24.
+// Converts samples to the elements of `into`, which must have as many elements as there are
+// samples. The type of `into` is f32, or the type of the samples: i32 for i24.
 void convert_wav(wav_encoding encoding, std::span<const std::byte> samples, const tensor& into);
 
 }  // namespace lade::io

@@ -27,11 +27,12 @@ namespace lade::cuda {
 // of the videos are removed. The batch is complete when the stage delivers it. Its memory returns
 // to its resource after the work of the streams of wait_on().
 //
-// Each clip has its own random numbers. They depend on the position of the batch in the run and of
+// Each clip has separate random numbers. They depend on the position of the batch in the run and of
 // the sample in its batch.
 //
-// Concurrency: the clips of a batch are decoded in parallel, twice as many as the GPU has engines
-// or the runtime has threads, whichever is more. By default, two batches are in flight.
+// Concurrency: the clips of a batch are decoded in parallel. Their number is the larger of two:
+// twice the engines of the GPU, and the threads of the CPU pool. By default, two batches are in
+// flight.
 //
 // A sample that neither the GPU nor the CPU can decode fails its batch, with an error that names
 // the sample. No further clips of the batch are started then. A failure of the device ends the run.

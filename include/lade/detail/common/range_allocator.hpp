@@ -27,7 +27,7 @@ class range_allocator {
   // std::bad_alloc.
   void add(std::span<std::byte> region);
 
-  // Removes a region, all of which must be free.
+  // Removes a region, which must be entirely free.
   void remove(std::byte* region) noexcept;
 
   // Allocates from the smallest free range that fits. `alignment`: a power of two. Returns null if

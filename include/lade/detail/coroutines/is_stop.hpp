@@ -1,4 +1,4 @@
-// is_stop(): tells cancellation apart from failure.
+// is_stop(): distinguishes cancellation from failure.
 
 #pragma once
 

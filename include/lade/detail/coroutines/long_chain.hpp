@@ -1,6 +1,5 @@
 // Bounds the stack depth of long pipelines. Inline stages open, call and destroy each other
-// recursively. So a long chain of them is divided into parts, each of which starts on an empty
-// stack.
+// recursively. So a long chain of them is divided into parts. Each part starts on an empty stack.
 
 #pragma once
 
@@ -15,7 +14,7 @@ inline constexpr unsigned longest_chain = 256;
 
 // Begins a new part of the chain with the stages that `open()` opens. Calls `open()` on a thread
 // with an empty stack, waits for it, and rethrows its exception. The result forwards the items: the
-// executor of the consumer, if it has one, runs each part in a job of its own.
+// executor of the consumer, if it has one, runs each part in a separate job.
 generator break_chain(const std::function<generator()>& open);
 
 }  // namespace lade::detail

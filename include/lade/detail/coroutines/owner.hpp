@@ -1,4 +1,4 @@
-// owner: closes a stage that has coroutines of its own when the generator of its items ends.
+// owner: closes a stage with dedicated coroutines when the generator of its items ends.
 
 #pragma once
 

@@ -15,8 +15,8 @@ namespace lade::detail {
 // a task in another context (with_context). Lives in the frame of the coroutine, and is gone when
 // the coroutine has resumed.
 //
-// - note() comes first, in await_suspend. Then exactly one call resumes the coroutine, from any
-//   thread.
+// - note() must be called first, in await_suspend. Then exactly one call resumes the coroutine,
+//   from any thread.
 // - The coroutine resumes on its executor. Without an executor it resumes inside the call.
 class parked_coroutine {
  public:

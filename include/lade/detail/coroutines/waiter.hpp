@@ -20,7 +20,7 @@ namespace lade::detail {
 
 class listed_waiter;
 
-// Waiters in the order of their arrival. Guarded by the mutex of whoever owns the list.
+// Waiters in the order of their arrival. Guarded by the mutex of the owner of the list.
 class wait_list {
  public:
   bool empty() const noexcept { return !first_; }
@@ -39,7 +39,7 @@ class wait_list {
   // resume it, after the mutex has been released. Null if there is none.
   listed_waiter* settle_first() noexcept;
 
-  // The same for the first of which `chosen(waiter)` says so.
+  // The same for the first waiter for which `chosen(waiter)` returns true.
   template <class Chosen>
   listed_waiter* settle_first(Chosen chosen) noexcept;
 
@@ -115,7 +115,7 @@ class listed_waiter : private parked_coroutine {
     std::lock_guard lock(guard);
     if (progress_ == progress::stopped) return false;
     if (settled()) {
-      progress_ = progress::settled;  // a stop comes too late
+      progress_ = progress::settled;  // a later stop has no effect
       return false;
     }
     list.push_back(*this);
@@ -131,7 +131,7 @@ class listed_waiter : private parked_coroutine {
 
   listed_waiter* next_ = nullptr;
   listed_waiter* previous_ = nullptr;
-  progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop may come
+  progress progress_ = progress::arriving;  // guarded by the mutex as long as a stop is possible
 };
 
 // The base of awaiters whose wait ends when the coroutine is asked to stop.

@@ -13,8 +13,8 @@
 namespace lade::detail {
 
 // The demand of one taker: the item that it waits for. Takers are the consumer of the run and the
-// stages with coroutines of their own. Demands form a chain from the stages to the consumer. An
-// item is urgent if its taker waits for it, and every taker behind waits for its next item:
+// stages with dedicated coroutines. Demands form a chain from the stages to the consumer. An item
+// is urgent if its taker waits for it, and every taker behind waits for its next item:
 //
 //   stage 1 [ 7 8 ] <── waits for item 7 ── stage 2 [ ] <── waits for the next item ── consumer
 //
@@ -25,8 +25,8 @@ namespace lade::detail {
 // - A taker waits for the oldest unfinished item of the stage before it. A worker has that item, or
 //   takes it before any younger one. The item is urgent, so it gets its memory and finishes.
 // - If that stage has no item, its taker waits for the next one, and the stage before it is urgent.
-// - A coroutine without items of its own, such as a source, is urgent while its taker waits for the
-//   next item.
+// - A coroutine that holds no items, such as a source, is urgent while its taker waits for the next
+//   item.
 //
 // Thread: one thread at a time sets a demand; any thread may read it.
 class demand {

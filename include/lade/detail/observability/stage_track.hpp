@@ -12,7 +12,7 @@
 namespace lade::detail {
 
 // Adds the track to the trace at its first use, at the latest in the destructor. Earlier, the name
-// of the stage is not known: it contains the number of the stage among its namesakes, some of which
+// of the stage is not known: it contains the number of the stage among its namesakes. Some of them
 // are opened later. Does nothing without a trace.
 class stage_track {
  public:

@@ -40,8 +40,8 @@ class failure_journal {
                           const lineage& origin, unsigned attempts = 1);
 
   // Returns the first exception returned by fail(), or `failure` if there is none. Stages are
-  // destroyed while that exception is on its way to the consumer. What they throw then, such as the
-  // exception of a hook, must not replace it.
+  // destroyed while that exception is on its way to the consumer. Their exceptions then, such as
+  // the exception of a hook, must not replace it.
   std::exception_ptr reason_to_end(std::exception_ptr failure) const noexcept;
 
   // The last thousand failures.
@@ -68,7 +68,7 @@ class failure_journal {
   struct contents;
 
   // `counts`: whether the failure counts in the error budget of the run. Returns its number among
-  // those that do, from 1; otherwise 0.
+  // the counted failures, from 1; otherwise 0.
   std::uint64_t record(failure_record failure, bool counts);
   static task<> report_all(failure_journal& self);
   bool take_unreported(failure_record& next);

@@ -88,7 +88,7 @@ class node_facts {
   node_facts caching() &&;
   node_facts wanting_batches() &&;
 
-  // Adds the options for failures and time limits that are given.
+  // Adds the options for failures and time limits that are set.
   node_facts with(const failure_policy& policy, const time_limits& limits = {}) &&;
 
   // Adds an option; see stage_description::options.
@@ -101,7 +101,7 @@ class node_facts {
   std::uint64_t number() const noexcept { return number_; }
   const std::optional<std::uint64_t>& size() const noexcept { return stage_.size; }
 
-  // Whether the node is a stage of its own in statistics.
+  // Whether the node is a separate stage in statistics.
   bool is_counted() const noexcept { return role_ == role::stage || role_ == role::split; }
   bool is_path() const noexcept { return role_ == role::path; }
 

@@ -27,7 +27,8 @@ namespace lade::detail {
 
 class node_base;
 
-// A pass over the sources of a stage: all sources of the run, or those that only this stage reads.
+// A pass over the sources of a stage: all sources of the run, or the sources that only this stage
+// reads.
 struct source_pass {
   // Sources number their items from `first` to `first + span - 1`.
   std::uint64_t first = 0;
@@ -72,7 +73,7 @@ struct open_context {
 
   const planned_rules& rules() const noexcept { return at->rules; }
 
-  // The record of deliveries, which also says what a resumed run skips.
+  // The record of deliveries, which also has the positions that a resumed run skips.
   detail::progress& progress() const noexcept {
     return pass->repeats ? run->unsaved() : run->progress();
   }

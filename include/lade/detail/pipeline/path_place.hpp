@@ -23,7 +23,7 @@ const path_place* watched_place(const path_place* inner) noexcept;
 // Counts an item, or a child of a scope, as in flight in a path while the object lives. A split
 // reports a standstill only if nothing is in flight in the path that its output waits for. So a
 // mark is required for:
-// - item: every item that a stage with coroutines of its own has taken and not yet yielded
+// - item: every item that a stage with dedicated coroutines has taken and not yet yielded
 // - child: every child of a scope, since it may hold an item
 //
 // The holder must keep the path_place alive. Any thread.

@@ -23,12 +23,12 @@ struct planned_node;
 
 // The requirements of later stages for a node and the nodes before it.
 struct planned_rules {
-  // The nearest later stage behind which parts of one item cannot be told apart; null if there is
-  // none. With one, a stage that makes parts refuses a state (a checkpoint).
+  // The nearest later stage behind which parts of one item cannot be distinguished; null if there
+  // is none. With one, a stage that makes parts refuses a state (a checkpoint).
   const std::string* mixes_parts = nullptr;
 
-  // Whether a later stage splits items into parts, and whether it then cannot tell how many members
-  // an item has.
+  // Whether a later stage splits items into parts, and whether the number of members of an item is
+  // then unknown.
   bool parts_behind = false;
   bool members_unknown = false;
 
@@ -87,9 +87,10 @@ struct planned_node {
 // thread.
 class plan {
  public:
-  // `policy`: the run's, for stages without one. Reports to `states` which stages refuse a state,
-  // and what a state must contain. Throws error(invalid_argument) if the run requires a state that
-  // is refused. Throws error(limit_exceeded) if too many stages with several inputs are nested.
+  // `policy`: the run's, for stages without one. Reports to `states` the stages that refuse a
+  // state, and the required contents of a state. Throws error(invalid_argument) if the run requires
+  // a state that is refused. Throws error(limit_exceeded) if too many stages with several inputs
+  // are nested.
   plan(const node_base& last, progress& states, on_error policy);
 
   // The place behind the last node, at which opening begins.

@@ -113,8 +113,8 @@ class progress {
   const std::shared_ptr<const gaps>& undelivered() const noexcept { return undelivered_; }
   bool is_delivered(std::uint64_t position) const { return before_.contains(position); }
 
-  // From the state: the positions that no rank must deliver any more; delivered_here() adds those
-  // that this rank has delivered of sources that assign whole shards.
+  // From the state: the positions that no rank must deliver any more; delivered_here() adds
+  // positions that this rank has delivered of sources that assign whole shards.
   const lineage& delivered_by_all() const noexcept { return before_; }
   lineage delivered_here() const;
 
@@ -148,8 +148,9 @@ class progress {
   void end() const;
   void expect_parts();
 
-  // For stages before those that make parts, when they are opened. expect_groups(): the stage makes
-  // its items of several. expect_rule(): it follows lineage_rule::consumed, as its author claims.
+  // For stages before a stage that makes parts, when they are opened. expect_groups(): the stage
+  // makes its items of several. expect_rule(): it follows lineage_rule::consumed, as its author
+  // claims.
   void expect_groups();
   void expect_rule(std::string stage);
 
@@ -230,7 +231,7 @@ class progress {
   lineage own_;        // otherwise: positions of sources that assign whole shards
   lineage open_;
   bool in_parts_ = false;
-  std::vector<std::string> consuming_;  // names of custom stages before those that make parts
+  std::vector<std::string> consuming_;  // names of custom stages before a stage that makes parts
   std::uint64_t parts_ = 0;
   std::uint64_t open_size_ = 0;
   std::uint64_t steps_ = 0;  // steps of the epoch with equal_steps; 0 without

@@ -46,7 +46,7 @@ class profiler;
 
 // Owned jointly by the run and by the coroutines of its stages. Any thread may call its members,
 // except that begin(), make_plan() and end() are for the run itself. mutex_ guards the members that
-// its comment names; the others are constant, atomic, or have a lock of their own.
+// its comment names; the others are constant, atomic, or have a separate lock.
 class run_state {
  public:
   // `children`: the scope in which stages start their coroutines; it must outlive the run_state.
@@ -93,7 +93,7 @@ class run_state {
   failure_journal& failures() noexcept { return failures_; }
   const failure_journal& failures() const noexcept { return failures_; }
 
-  // Throws `error` in place of std::bad_alloc, for a consumer that takes an item.
+  // Throws `error` instead of std::bad_alloc, for a consumer that takes an item.
   [[noreturn]] static void lacks_memory_to_take();
 
   // A step of the pipeline whose choices depend on the epoch.

@@ -59,9 +59,9 @@ class activity {
     const std::uint64_t stage_;
   };
 
-  // For the thread of the reactor: wakes one thread that sleeps on `word`, at the end of this turn
-  // or when the watchdog looks, whichever is first. Holds one word: a call with another word wakes
-  // a thread of the previous one at once.
+  // For the thread of the reactor: wakes one thread that sleeps on `word`, at the end of this turn,
+  // or earlier if the watchdog looks before. Holds one word: a call with another word wakes a
+  // thread of the previous one at once.
   void wake_later(const futex_word* word) noexcept;
 
   // Wakes the thread of wake_later() now, if there is one. Any thread.

@@ -31,7 +31,7 @@ class reactor_await : private parked_coroutine {
   explicit reactor_await(reactor* where) noexcept : reactor_(where) {}  // null: any of the runtime
   ~reactor_await() = default;
 
-  // On the reactor's thread. begin() starts the work, at the end of which the derived class calls
+  // On the reactor's thread. begin() starts the work. At its end, the derived class calls
   // complete() once. end_early() makes it end soon.
   virtual void begin() noexcept = 0;
   virtual void end_early() noexcept = 0;
@@ -39,8 +39,8 @@ class reactor_await : private parked_coroutine {
   // On the reactor's thread: the work has ended. `after`: its name, for the watchdog.
   void complete(const char* after) noexcept;
 
-  // stopped(): whether a stop came before begin(), which then was not called. ended_early():
-  // whether a stop came at any time.
+  // stopped(): whether a stop preceded begin(), which then was not called. ended_early(): whether
+  // there was a stop at any time.
   bool stopped() const noexcept { return stopped_; }
   bool ended_early() const noexcept { return ended_early_; }
 
@@ -71,7 +71,8 @@ class reactor_await : private parked_coroutine {
 // (-EINTR). The kernel uses the buffer and the path until the await returns.
 //
 // Awaiters of the reactor cannot be copied, and GCC 12 copies an awaiter that is named in a
-// co_await expression. So the awaited object is a description, which makes its awaiter in place.
+// co_await expression. So the awaited object is a description, which constructs its awaiter inside
+// the await.
 class operation {
  public:
   class awaiter;

@@ -35,7 +35,7 @@ using clock = std::chrono::steady_clock;
 //
 //   outside ── submit() ──> queued ── turn() ──> begun ── finish() ──> done ──> completed()
 //
-// cancel() finishes a queued operation at once, and lets the backend cancel a begun one.
+// cancel() finishes a queued operation at once, and lets the backend cancel a started one.
 struct io_operation {
   enum class kind : std::uint8_t { open, read, stat, close, poll };
   enum class status : std::uint8_t { outside, queued, begun, cancelling, done };
@@ -206,7 +206,7 @@ class reactor : public executor {
   // does not wait.
   virtual void turn(clock::time_point deadline) noexcept = 0;
 
-  // Cancels an operation that turn() has begun, if that is possible.
+  // Cancels an operation that turn() has started, if that is possible.
   virtual void cancel_begun(io_operation& operation) noexcept = 0;
 
   // Ends the wait of the current turn, or of the next one. Any thread.
@@ -222,7 +222,7 @@ class reactor : public executor {
   // completions of the turn are recorded before the first one wakes another thread.
   void finish(io_operation& operation, std::int64_t result) noexcept;
 
-  operation_queue submitted_;  // operations that are not begun yet
+  operation_queue submitted_;  // operations that are not started yet
 
  private:
   void loop() noexcept;

@@ -97,7 +97,7 @@ decltype(auto) apply_to(F& function, In&& item, const item_random& draw) {
     return function[item];
 }
 
-// The function of one worker: shared by all workers, or, with per_worker, an instance of its own.
+// The function of one worker: shared by all workers, or, with per_worker, a separate instance.
 template <class F>
 class worker_function {
  public:

@@ -51,9 +51,9 @@ struct concurrent_options {
   std::any substitute = {};
   time_limits limits = {};
 
-  // For automatic concurrency. tuned_by: what may reduce the workers and slots. shares_cpus:
-  // whether calls of a computing function share CPUs with those of other stages. buffer: its
-  // option, if set.
+  // For automatic concurrency. tuned_by: the tuner that may reduce the workers and slots.
+  // shares_cpus: whether calls of a computing function share CPUs with calls of other stages.
+  // buffer: its option, if set.
   std::optional<tuner> tuned_by = {};
   bool shares_cpus = false;
   std::optional<unsigned> buffer = {};

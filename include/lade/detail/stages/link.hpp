@@ -67,7 +67,7 @@ struct link_options {
   // estimated as the mean of the bytes that all stages have allocated for an item.
   bool is_output = false;
 
-  // The options of a queue of up to `queued` items from one input, for a stage of its own.
+  // The options of a queue of up to `queued` items from one input, for a separate stage.
   static link_options ahead(std::size_t queued) {
     return {.ring = {.slots = queued, .waits_for_memory = true, .measures_feeders = true},
             .counts_items = true,
@@ -93,9 +93,9 @@ struct link_options {
 };
 
 // A bounded queue of items in slots, with a coroutine for each input, which drains a generator into
-// it. All stages with coroutines of their own are made of it: prefetch, map (with workers between
-// the inputs and the queue), flat_map, merge, route, tee, and the output queue of a run.
-// slot_ring says how the coroutines pass slots on.
+// it. All stages with dedicated coroutines are made of it: prefetch, map (with workers between the
+// inputs and the queue), flat_map, merge, route, tee, and the output queue of a run. slot_ring says
+// how the coroutines pass slots on.
 //
 //   generator ─ drain ─╮
 //   generator ─ drain ─┼─> [ slots ] ─ deliver() ─> next stage
@@ -191,7 +191,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   stage_counters& counters() const noexcept { return *counters_; }
   slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
 
-  // Records for reports what becomes of the item in a slot.
+  // Records the state of the item in a slot for reports.
   void note(std::size_t slot, item_overview::doing what, clock::time_point now) noexcept {
     if (!reported_.empty()) reported_[slot].note(what, now);
   }
@@ -205,7 +205,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   context context_;  // of the inputs
 
  private:
-  // What reports say of the item in a slot.
+  // The report entry of the item in a slot.
   struct reported_item {
     std::string name;
     std::atomic<item_overview::doing> doing = item_overview::doing::waits_for_worker;

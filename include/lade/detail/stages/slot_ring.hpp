@@ -221,7 +221,7 @@ class slot_ring {
   listed_waiter* finish(std::size_t slot) noexcept;
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
-  void return_slot(std::size_t slot) noexcept { free_.push_back(short_number(slot)); }  // has room
+  void return_slot(std::size_t slot) noexcept { free_.push_back(short_number(slot)); }  // reserved
   void record_missing(missing now) noexcept;
   listed_waiter* claim_feeder() noexcept;
   void claim_feeders(wait_list& woken) noexcept;
@@ -252,7 +252,7 @@ class slot_ring {
   std::size_t most_held_;
   std::size_t working_ = 0;     // slots that workers own
   std::size_t in_flight_ = 0;   // slots filled and not yet taken by the consumer
-  std::size_t unfinished_ = 0;  // slots begun by a feeder and not yet done
+  std::size_t unfinished_ = 0;  // slots assigned by a feeder and not yet done
   bool input_over_ = false;
   bool closed_ = false;
   wait_list feeders_;
@@ -300,7 +300,7 @@ class slot_ring::filled_awaiter : private listed_waiter {
 
   bool take();  // returns whether the worker has parked
 
-  const bool posts_consumer_;  // first, in the padding of the base: thousands of these may wait
+  const bool posts_consumer_;  // first, in the padding of the base: thousands of them may wait
   slot_ring& ring_;
   std::size_t slot_;
 };

@@ -41,8 +41,8 @@ namespace lade::detail {
 // - that path waits for an item, and has nothing in flight
 // - the input waits, because another path has as many results as its queue holds
 //
-// Results leave only in turn, so none of these waits can end. At any other moment somebody can
-// proceed: a path with fewer results takes the items before it.
+// Results leave only in turn, so none of these waits can end. At any other moment at least one
+// coroutine can proceed: a path with fewer results takes the items before it.
 //
 // Lock: mutex_ guards all waits and counts. Each wait is recorded under it, and look() then tests
 // all three conditions under it. So the wait that completes a standstill finds it; look() stops the
@@ -62,8 +62,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
   std::size_t buffer() const noexcept { return buffer_; }
 
-  // The most items that the fan-out holds: those that wait before the paths, and one that each path
-  // has taken.
+  // The most items that the fan-out holds: the items that wait before the paths, and one item that
+  // each path has taken.
   // - held_in_step(): every item goes to all paths.
   // - held_apart(): each item goes to one path. At worst, one path has filled the capacity of all
   //   paths, and then every other path fills its own buffer.
@@ -148,12 +148,12 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // error(invalid_argument) if the path is open already, since it would take its items twice, or if
   // it contains a cache.
   void open(std::size_t path, const planned_node& at, const planned_node& begin);
-  // Records that the path needs no more items, also none of those that wait before it. Returns
-  // whether that holds for all paths.
+  // Records that the path needs no more items, not even the items that wait before it. Returns
+  // whether this is true for all paths.
   bool end_path(std::size_t path);
 
-  // Looks for a standstill and updates the demand. Must be called whenever a wait has begun or
-  // something has ended, without the mutex.
+  // Looks for a standstill and updates the demand. Must be called whenever a wait has started, or a
+  // path or the input has ended, without the mutex.
   void look();
 
   // Called with the mutex held.

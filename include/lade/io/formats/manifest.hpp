@@ -32,8 +32,8 @@ struct manifest_options {
   manifest_format format = manifest_format::automatic;
 
   // Names of the columns with a meaning, in CSV and in JSON lines. An empty `key` stands for
-  // "path", "url" or "key", of which there must be exactly one. The other columns are optional. If
-  // a name is empty here, that column is an ordinary field.
+  // "path", "url" or "key": exactly one of these columns must exist. The other columns are
+  // optional. If a name is empty here, that column is an ordinary field.
   std::string_view key = {};
   std::string_view label = "label";
   std::string_view offset = "offset";

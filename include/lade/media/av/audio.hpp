@@ -46,9 +46,10 @@ struct audio_options {
   audio_layout layout = audio_layout::planar;
   element_type type = element_type::f32;  // or f64, f16, bf16, u8, i16, i32
 
-  // The window in seconds, relative to the first decoded sample, whatever its time in the file. It
-  // includes the samples from the first one at or after `offset` to the last one before the end. A
-  // window that exceeds the file is shortened. Resampling uses only samples of the window.
+  // The window in seconds, relative to the first decoded sample, for any time of that sample in the
+  // file. It includes the samples from the first one at or after `offset` to the last one before
+  // the end. A window that exceeds the file is shortened. Resampling uses only samples of the
+  // window.
   double offset = 0;
   double duration = std::numeric_limits<double>::infinity();
 

@@ -55,7 +55,7 @@ struct packet_stream_options {
 // files that refer to others, such as playlists, are refused by name.
 //
 // Probing. FFmpeg reads packets for their parameters (avformat_find_stream_info) only if the
-// container does not state what decoders need.
+// container does not state all parameters that decoders need.
 //
 // Use. One task or generator at a time, from its first await until it ends; another one throws
 // error(wrong_thread). Both must end before the demuxer. Tasks require a runtime, unless the file

@@ -76,7 +76,7 @@ struct video_encode_options {
 
   // Further options of the encoder as "key=value:key=value"; a backslash before a colon makes it
   // part of a value. Refused by name:
-  // - unknown options, also those in x264-params and the like that the library reports
+  // - unknown options, also in x264-params and similar options if the library reports them
   // - options that duplicate a member ("g", "video_size")
   // - options that override a bit rate or quality that is set ("crf", "qp")
   // - options that open files, such as the statistics of two passes

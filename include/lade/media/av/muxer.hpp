@@ -25,11 +25,11 @@ struct mux_options {
 
 // A media file that is being written.
 //
-// Name. A file is written as its name with ".part" appended. finish() renames it, in place of an
-// existing file. Without finish(), the ".part" file remains, and the next muxer of the same file
-// overwrites it. For a symbolic link, this applies to the target of the link. The new file has the
-// permissions of the old one, but not its owner and other names. Devices and pipes are written
-// directly; writing to a pipe without a reader is the error EPIPE, without its signal.
+// Name. A file is written as its name with ".part" appended. finish() renames it to its name, and
+// replaces an existing file. Without finish(), the ".part" file remains, and the next muxer of the
+// same file overwrites it. For a symbolic link, this applies to the target of the link. The new
+// file has the permissions of the old one, but not its owner and other names. Devices and pipes are
+// written directly; writing to a pipe without a reader is the error EPIPE, without its signal.
 //
 // Bytes are written by lade through a descriptor; FFmpeg opens nothing. Formats that consist of
 // several files are refused by name.

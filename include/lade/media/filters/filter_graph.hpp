@@ -88,7 +88,7 @@ struct filter_frames_options {
 std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view text,
                                  const filter_frames_options& options = {});
 
-// Returns the names of the filters of the loaded FFmpeg, in alphabetical order, including those
+// Returns the names of the filters of the loaded FFmpeg, in alphabetical order, including filters
 // that filter_graph refuses. The module av has the same for decoders and others
 // (lade/media/av/ffmpeg.hpp).
 std::vector<std::string> ffmpeg_filters();
