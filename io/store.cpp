@@ -8,6 +8,8 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 async_generator<object_info> store::list(std::string prefix) const {
@@ -42,7 +44,7 @@ struct mounted_stores {
 static void require_mountable(std::string_view prefix,
                               const std::shared_ptr<const store>& mounted) {
   constexpr auto doing = "mount a store";
-  auto name = "'" + without_secrets(prefix) + "'";
+  auto name = fmt::format("'{}'", without_secrets(prefix));
   auto scheme = scheme_of(prefix);
   if (scheme.empty()) throw error(errc::invalid_argument, doing, name + " is no URL");
   if (scheme == "file")

@@ -82,8 +82,8 @@ static std::string parameter_without_secrets(std::string_view parameter) {
 static std::string query_without_secrets(std::string_view query) {
   std::string shown;
   while (!query.empty()) {
-    auto parameter = take_parameter(query);
-    shown += (shown.empty() ? "?" : "&") + parameter_without_secrets(parameter);
+    shown += shown.empty() ? '?' : '&';
+    shown += parameter_without_secrets(take_parameter(query));
   }
   return shown;
 }
