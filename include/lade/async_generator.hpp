@@ -62,14 +62,20 @@ class generator_promise : public promise_base {
     return {*this};
   }
 
-  // Runs the generator up to its next value. Returns true if it arrived there within this call;
-  // otherwise `consumer` is resumed when it does.
+  // Runs the generator up to its next value. Returns whether `consumer` must suspend: it is then
+  // resumed with the value.
   bool start(std::coroutine_handle<> consumer) {
     consumer_ = consumer;
     awaited_ = false;
-    if (!rendezvous_.call(self_)) return false;
-    awaited_ = rendezvous_.arrived_elsewhere();
-    return true;
+    auto when = rendezvous_.call(self_);
+    return when == arrival::later || (when == arrival::elsewhere && continue_at_home());
+  }
+
+  // The generator has arrived on another thread. Kept out of the way of start(), which runs for
+  // every value. Returns whether the consumer must suspend.
+  [[gnu::noinline]] bool continue_at_home() noexcept {
+    awaited_ = true;
+    return post_home(consumer_, context);
   }
 
   // Rethrows the exception that ended the generator, if any.
@@ -164,8 +170,7 @@ class generator::next_awaiter {
       producer_.context = base->context;
       consumed_ = apart_ ? nullptr : base->consumed;
     }
-    if (!producer_.start(consumer)) return true;
-    return producer_.awaited_ && post_home(consumer, producer_.context);
+    return producer_.start(consumer);
   }
 
   void* await_resume() const {

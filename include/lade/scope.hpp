@@ -132,7 +132,7 @@ class scope::child : private detail::completion {
   void run() noexcept {
     detail::promise_base root;
     root.context = &execution(held_);
-    if (work_.start(root, *this)) finished(*this);
+    if (work_.start(root, *this) != detail::arrival::later) finished(*this);
   }
 
   static void finished(completion& self) noexcept {

@@ -42,7 +42,7 @@ T sync_wait(task<T> work) {
   require_blocking_allowed();
   work.require_unstarted();
   detail::blocking_completion done;
-  if (!work.start({}, done)) done.wait();
+  if (work.start({}, done) == detail::arrival::later) done.wait();
   return work.take();
 }
 

@@ -48,14 +48,11 @@ class [[nodiscard]] task {
   }
 
   // For code that starts a task without awaiting it (when_all, scope, sync_wait, stages). Starts
-  // the task, which must be unstarted, under `parent`. Returns true if it has finished already;
-  // otherwise `done` is called when it finishes.
-  bool start(const detail::promise_base& parent, detail::completion& done) {
+  // the task, which must be unstarted, under `parent`. Unless the task has finished already, `done`
+  // is called when it finishes (arrival::later).
+  detail::arrival start(const detail::promise_base& parent, detail::completion& done) {
     return coroutine_.promise().start(parent, done);
   }
-  // After start() has returned true: whether the task finished on another thread. Then it has
-  // suspended, and its awaiter continues on its own executor.
-  bool finished_elsewhere() const noexcept { return coroutine_.promise().finished_elsewhere(); }
   // Throws error(invalid_argument) if the task was started or moved from.
   void require_unstarted() const {
     if (!coroutine_ || coroutine_.promise().started()) detail::refuse_task(!coroutine_);
@@ -89,12 +86,11 @@ class task<T>::promise_type : public detail::promise_base, public detail::result
 
   bool started() const noexcept { return done_ != nullptr; }
 
-  bool start(const promise_base& parent, detail::completion& done) {
+  detail::arrival start(const promise_base& parent, detail::completion& done) {
     inherit(parent);
     done_ = &done;
     return rendezvous_.call(std::coroutine_handle<promise_type>::from_promise(*this));
   }
-  bool finished_elsewhere() const noexcept { return rendezvous_.arrived_elsewhere(); }
 
  private:
   void finish() noexcept {
@@ -117,9 +113,9 @@ class task<T>::awaiter : private detail::completion {
   bool await_suspend(std::coroutine_handle<Promise> parent) {
     parent_ = parent;
     auto* base = detail::base_of(parent);
-    auto& child = child_.promise();
-    if (!child.start(base ? *base : detail::promise_base(), *this)) return true;
-    return child.finished_elsewhere() && detail::post_home(parent, child.context);
+    auto when = child_.promise().start(base ? *base : detail::promise_base(), *this);
+    if (when != detail::arrival::elsewhere) return when == detail::arrival::later;
+    return detail::post_home(parent, child_.promise().context);
   }
 
   T await_resume() { return child_.promise().take(); }
@@ -150,7 +146,7 @@ class start_job {
  private:
   void run() noexcept {
     auto& done = done_;
-    if (work_.start(parent_, done)) done.finished(done);
+    if (work_.start(parent_, done) != arrival::later) done.finished(done);
   }
 
   task<T>& work_;

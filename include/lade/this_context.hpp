@@ -79,8 +79,9 @@ class with_context : private detail::completion, private detail::parked_coroutin
     auto* base = detail::base_of(parent);
     note(parent, base);
     root_.consumed = base ? base->consumed : nullptr;
-    if (!work_.start(root_, *this)) return true;
-    return work_.finished_elsewhere() && post_home();
+    auto when = work_.start(root_, *this);
+    if (when != detail::arrival::elsewhere) return when == detail::arrival::later;
+    return post_home();
   }
   T await_resume() { return work_.take(); }
 

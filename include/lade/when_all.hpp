@@ -41,9 +41,10 @@ class latch : public completion, private parked_coroutine {
 
   template <class T>
   void start_child(task<T>& child, const promise_base& root) {
-    if (!child.start(root, *this)) return;
+    auto when = child.start(root, *this);
+    if (when == arrival::later) return;
     ++finished_;
-    suspended_ |= child.finished_elsewhere();
+    suspended_ |= when == arrival::elsewhere;
   }
 
  private:

@@ -32,7 +32,7 @@ class started : private detail::completion {
   started(const started&) = delete;
 
   void start() {
-    if (work_.start(root_, *this)) ended_ = true;
+    if (work_.start(root_, *this) != detail::arrival::later) ended_ = true;
   }
   void stop() { stop_.request_stop(); }
   bool ended() const { return ended_; }

@@ -27,35 +27,39 @@ inline const void* this_thread() noexcept {
 }
 #endif
 
+// When the child of an await arrives at its result.
+enum class arrival : unsigned char {
+  within_call,  // on the thread of the parent, before its call has returned
+  elsewhere,    // on another thread, before the call has returned
+  later,        // the child has not arrived yet
+};
+
 // One await: a parent calls its child as a plain function, and the child arrives at its result
-// within that call or later, perhaps on another thread. If later, each side exchanges the state
-// once, and the second one continues the parent:
+// within that call or later, perhaps on another thread. Unless it arrives within the call, each
+// side exchanges the state once, and the second one continues the parent:
 //
-//   running ── call() returns false ───> awaited ── arrive() returns true: resume the parent
-//   running ── arrive() returns false ─> arrived ── call() returns true: the parent continues
+//   running ── call() returns later ─────> awaited ── arrive() returns true: resume the parent
+//   running ── arrive() returns false ───> arrived ── call() returns elsewhere
 //
-// - A child that arrives on another thread has suspended, even if it arrives within the call: then
-//   arrived_elsewhere(), and the parent continues on its own executor.
 // - No wake-up is lost: the second exchange returns the value of the first.
+// - A child that arrives elsewhere has suspended: so the parent continues on its own executor.
 // - A child that arrives within the call needs no atomic read-modify-write operation. It returns to
 //   its parent, so a loop over such children uses no stack, and nothing depends on tail calls.
 // - May be used again after the parent has been continued: a generator arrives once per value.
 class rendezvous {
  public:
-  // For the parent: resumes the child. Returns whether the child has arrived. If not, the parent
-  // must stay suspended, and the caller of arrive() resumes it.
-  bool call(std::coroutine_handle<> child) {
+  // For the parent: resumes the child. If it arrives later, the parent must stay suspended, and the
+  // caller of arrive() resumes it.
+  arrival call(std::coroutine_handle<> child) {
     arrived_in_call_ = false;
     state_.store(running, std::memory_order_relaxed);
     caller_.store(this_thread(), std::memory_order_relaxed);
     child.resume();
-    if (arrived_in_call_) return true;
+    if (arrived_in_call_) return arrival::within_call;
     caller_.store(nullptr, std::memory_order_relaxed);
-    return state_.exchange(awaited, std::memory_order_acq_rel) == arrived;
+    auto before = state_.exchange(awaited, std::memory_order_acq_rel);
+    return before == arrived ? arrival::elsewhere : arrival::later;
   }
-
-  // For the parent, once call() has returned true: whether the child arrived on another thread.
-  bool arrived_elsewhere() const noexcept { return !arrived_in_call_; }
 
   // For the child, once its result is stored. Returns whether the child must resume the parent. If
   // not, the parent may destroy the child at once, so the caller must not access it any more.

@@ -119,7 +119,7 @@ class slot_calls_of<In, Out, task_calls<In, Result>> final : public calls_for_on
                         : std::move(made));
   }
   bool start(const promise_base& parent, completion& done) override {
-    return task_->start(parent, done);
+    return task_->start(parent, done) != arrival::later;
   }
   void finish(std::size_t slot) override {
     auto ended = std::move(*task_);

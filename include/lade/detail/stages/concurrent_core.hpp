@@ -111,7 +111,8 @@ class slot_calls {
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
 
   // Calls the function, which moves the item out of its slot, and puts the result into the slot. If
-  // the function returns a task, start() starts it, and finish() puts its result into the slot.
+  // the function returns a task, start() starts it and returns whether it has finished, and
+  // finish() puts its result into the slot.
   using time_limit = std::optional<std::chrono::nanoseconds>;
   virtual void call(std::size_t slot, const item_random& draw, time_limit limit) = 0;
   virtual bool start(const promise_base&, completion&) { return true; }
