@@ -48,8 +48,8 @@ class [[nodiscard]] task {
   }
 
   // For code that starts a task without awaiting it (when_all, scope, sync_wait, stages). Starts
-  // the task, which must be unstarted, under `parent`. Unless the task has finished already, `done`
-  // is called when it finishes (arrival::later).
+  // the task, which must be unstarted, under `parent`. Returns when it finished. For
+  // arrival::later, `done` is called when the task finishes, otherwise never.
   detail::arrival start(const detail::promise_base& parent, detail::completion& done) {
     return coroutine_.promise().start(parent, done);
   }

@@ -127,7 +127,7 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
   }
 }
 
-// Thousands of these awaiters may exist at once, and GCC 12 stores each awaiter separately in the
+// Thousands of these coroutines may wait at once, and GCC 12 stores each awaiter separately in the
 // frame. So rare waits are in a child coroutine.
 task<> concurrent_core::await_tasks(task_worker worker) {
   worker.begin_function();

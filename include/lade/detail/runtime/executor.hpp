@@ -46,10 +46,6 @@ class executor {
   // Whether the calling thread belongs to the executor.
   bool is_current() const noexcept;
 
-  // Resumes `coroutine` on this executor: inline if the calling thread belongs to it, otherwise by
-  // a job.
-  void resume(std::coroutine_handle<> coroutine, unsigned distance) noexcept;
-
   // Each call of add_use() requires the executor to live until a call of remove_use().
   void add_use() noexcept { uses_.fetch_add(1); }
   void remove_use() noexcept { uses_.fetch_sub(1); }
@@ -83,13 +79,6 @@ extern constinit thread_local executor* this_executor;
 
 inline bool executor::is_current() const noexcept {
   return this_executor == this || (this_executor && this_executor->whole_ == this);
-}
-
-inline void executor::resume(std::coroutine_handle<> coroutine, unsigned distance) noexcept {
-  if (is_current())
-    coroutine.resume();
-  else
-    post(resumption(coroutine, distance));
 }
 
 }  // namespace lade::detail
