@@ -136,7 +136,7 @@ struct sequence_view {
 };
 
 template <tensor_element E>
-sequence_view view_of(const std::vector<E>& sequence) {
+sequence_view sequence_of(const std::vector<E>& sequence) {
   return {type_of<E>(),
           {},
           static_cast<std::int64_t>(sequence.size()),
@@ -145,18 +145,18 @@ sequence_view view_of(const std::vector<E>& sequence) {
 
 // Throws error(invalid_data) if the tensor has no dimension, or if it is not contiguous in host
 // memory.
-sequence_view view_of(const tensor& sequence);
+sequence_view sequence_of(const tensor& sequence);
 
 template <class S>
 concept sequence = requires(const S& s) {
-  { view_of(s) } -> std::same_as<sequence_view>;
+  { sequence_of(s) } -> std::same_as<sequence_view>;
 };
 
 template <sequence S>
 std::vector<sequence_view> views_of(const std::vector<S>& sequences) {
   std::vector<sequence_view> views;
   views.reserve(sequences.size());
-  for (auto& each : sequences) views.push_back(view_of(each));
+  for (auto& each : sequences) views.push_back(sequence_of(each));
   return views;
 }
 
@@ -393,7 +393,7 @@ class pack_rows_stage {
            const detail::open_context& run, detail::stage_counters& counters,
            std::exception_ptr& failure) const {
     try {
-      rows.add(detail::view_of(sequence), origin);
+      rows.add(detail::sequence_of(sequence), origin);
       return true;
     } catch (...) {
       detail::failure_policy policy{.finally = options_.on_error, .budget = options_.error_budget};

@@ -21,7 +21,7 @@ std::int64_t packed_batch::longest() const noexcept {
 
 namespace detail {
 
-sequence_view view_of(const tensor& sequence) {
+sequence_view sequence_of(const tensor& sequence) {
   auto refuse = [&](std::string_view why) {
     throw error(errc::invalid_data, "take tensor " + to_string(sequence.shape()) + " as a sequence",
                 why);
@@ -184,7 +184,7 @@ static void pad_field(std::span<const sample> samples, const std::string& name,
     if (value.type() != field::kind::tensor)
       throw error(errc::invalid_data, "pad field " + name + " of " + each.name(),
                   "it is a number, and a tensor in other samples");
-    sequences.push_back(view_of(value.tensor()));
+    sequences.push_back(sequence_of(value.tensor()));
   }
   auto padded = pad_sequences(sequences, options, execution);
   out.emplace_back(name, padded.data());

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::detail::alias_table_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -76,4 +76,4 @@ TEST(AliasTable, RefusesWeightsThatAreNone) {
     EXPECT_THAT(of({1, bad}), ThrowsMessage<error>(HasSubstr("must be a finite number from 0 on")));
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::alias_table_test

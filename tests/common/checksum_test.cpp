@@ -9,7 +9,7 @@
 
 #include "../support/seed.hpp"
 
-namespace lade {
+namespace lade::checksum_test {
 
 static std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -71,4 +71,4 @@ TEST(Checksum, OfTheProcessorIsThatOfTheTables) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::checksum_test

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-namespace lade {
+namespace lade::error_test {
 
 TEST(Error, SaysWhatWasDoneAndWhy) {
   try {
@@ -39,4 +39,4 @@ TEST(Condition, HasATextOfItsOwn) {
   EXPECT_STREQ(lost.category().name(), "lade condition");
 }
 
-}  // namespace lade
+}  // namespace lade::error_test

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::detail::json_reader_test {
 
 using testing::ElementsAre;
 using testing::ThrowsMessage;
@@ -166,4 +166,4 @@ TEST(JsonReader, AcceptsTheTextsThatAreJson) {
   EXPECT_GT(good, 20);
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::json_reader_test

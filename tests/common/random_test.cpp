@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace lade {
+namespace lade::random_test {
 
 TEST(Random, SameKeysGiveTheSameNumbers) {
   random a(1, 2, 3);
@@ -34,4 +34,4 @@ TEST(Random, UniformStaysInsideItsInterval) {
   EXPECT_NEAR(sum / 10'000, 3, 0.03);
 }
 
-}  // namespace lade
+}  // namespace lade::random_test

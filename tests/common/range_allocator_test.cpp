@@ -12,7 +12,7 @@
 #include "../support/failing_new.hpp"
 #include "../support/seed.hpp"
 
-namespace lade::detail {
+namespace lade::detail::range_allocator_test {
 
 // Nothing is mapped there.
 static std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
@@ -116,4 +116,4 @@ TEST(RangeAllocator, RangesAreTheirHoldersAlone) {
   EXPECT_EQ(ranges.largest_range(), region_bytes);
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::range_allocator_test

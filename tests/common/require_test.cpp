@@ -38,7 +38,7 @@
 #include <optional>
 #include <vector>
 
-namespace lade {
+namespace lade::require_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -263,4 +263,4 @@ TEST(Require, WhereAnyValueWorksNoneIsRefused) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::require_test

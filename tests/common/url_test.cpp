@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade {
+namespace lade::url_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -153,4 +153,4 @@ TEST(Url, AsTheKeyOfASampleIsShownWithoutSecretsInFailures) {
   EXPECT_THAT(what, Not(HasSubstr("secret")));
 }
 
-}  // namespace lade
+}  // namespace lade::url_test

@@ -19,7 +19,7 @@
 #include "../support/coroutines.hpp"
 #include "../support/failing_new.hpp"
 
-namespace lade {
+namespace lade::async_generator_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -359,4 +359,4 @@ TEST(AsyncGenerator, ThatWasMovedFromIsRefused) {
       testing::ThrowsMessage<error>("await an item of a generator: it has been moved from"));
 }
 
-}  // namespace lade
+}  // namespace lade::async_generator_test

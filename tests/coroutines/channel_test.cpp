@@ -18,7 +18,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::channel_test {
 
 using testing::ElementsAre;
 using testing_support::code_of;
@@ -381,4 +381,4 @@ TEST(ChannelDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
   EXPECT_DEATH(destroy(), "lade: a channel was destroyed while coroutines wait in it");
 }
 
-}  // namespace lade
+}  // namespace lade::channel_test

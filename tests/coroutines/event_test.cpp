@@ -13,7 +13,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::event_test {
 
 using testing_support::code_of;
 using testing_support::in;
@@ -128,4 +128,4 @@ TEST(EventDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
   EXPECT_DEATH(destroy(), "lade: an event was destroyed while coroutines wait for it");
 }
 
-}  // namespace lade
+}  // namespace lade::event_test

@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::held_test {
 
 using namespace test;
 using testing::HasSubstr;
@@ -630,4 +630,4 @@ TEST(Held, ASortedRestIsTheRestOfTheSorted) {
   EXPECT_EQ(with_interruptions(runtime, make, 7), up_to(60));
 }
 
-}  // namespace lade
+}  // namespace lade::held_test

@@ -16,7 +16,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::promise_test {
 
 using testing_support::code_of;
 using testing_support::counted;
@@ -198,4 +198,4 @@ TEST(Promise, IsSetByACallbackOfC) {
   for (auto& each : foreign) each.join();
 }
 
-}  // namespace lade
+}  // namespace lade::promise_test

@@ -19,7 +19,7 @@
 #include "../support/coroutines.hpp"
 #include "../support/live_allocations.hpp"
 
-namespace lade {
+namespace lade::scope_test {
 
 using namespace std::chrono_literals;
 using testing_support::code_of;
@@ -350,4 +350,4 @@ TEST(Scope, AStopEndsTheWaitForItsEndAndNotItsChildren) {
   EXPECT_EQ(stopped, 0);
 }
 
-}  // namespace lade
+}  // namespace lade::scope_test

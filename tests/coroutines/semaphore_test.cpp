@@ -15,7 +15,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::semaphore_test {
 
 using testing::ElementsAre;
 using testing_support::code_of;
@@ -150,4 +150,4 @@ TEST(SemaphoreDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
   EXPECT_DEATH(destroy(), "lade: a semaphore was destroyed while coroutines wait for it");
 }
 
-}  // namespace lade
+}  // namespace lade::semaphore_test

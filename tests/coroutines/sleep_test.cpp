@@ -29,7 +29,7 @@
 #include "../support/pipelines.hpp"
 #include "../support/reactors.hpp"
 
-namespace lade {
+namespace lade::sleep_test {
 
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
@@ -300,4 +300,4 @@ TEST_P(WithTimeout, TheTimeMayRaceWithTheEnd) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::sleep_test

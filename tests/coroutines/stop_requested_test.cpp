@@ -12,7 +12,7 @@
 #include <atomic>
 #include <thread>
 
-namespace lade {
+namespace lade::stop_requested_test {
 
 using test::numbers;
 
@@ -51,4 +51,4 @@ TEST(StopRequested, IsFalseWhileARunGoesOn) {
   EXPECT_EQ(stopped, 0);
 }
 
-}  // namespace lade
+}  // namespace lade::stop_requested_test

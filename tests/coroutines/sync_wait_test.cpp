@@ -13,7 +13,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::sync_wait_test {
 
 using testing_support::code_of;
 using testing_support::other_threads;
@@ -91,4 +91,4 @@ TEST(SyncWait, SeveralThreadsMayWaitAtATime) {
       [&](int) { sync_wait(runtime, do_nothing()); });
 }
 
-}  // namespace lade
+}  // namespace lade::sync_wait_test

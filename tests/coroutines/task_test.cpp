@@ -16,7 +16,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::task_test {
 
 using testing_support::counted;
 using testing_support::foreign_coroutine;
@@ -219,4 +219,4 @@ TEST(Task, ThatWasMovedFromIsRefused) {
   EXPECT_THAT([&] { children.start(std::move(work)); }, refused);
 }
 
-}  // namespace lade
+}  // namespace lade::task_test

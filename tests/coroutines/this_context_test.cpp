@@ -15,7 +15,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::this_context_test {
 
 using testing_support::at;
 using testing_support::in;
@@ -134,4 +134,4 @@ TEST(ThisContext, CoroutinesResumeAtHome) {
   EXPECT_TRUE(sync_wait(in(at(home), stay_at_home(home, away))));
 }
 
-}  // namespace lade
+}  // namespace lade::this_context_test

@@ -13,7 +13,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::wait_list_test {
 
 using testing_support::code_of;
 
@@ -91,4 +91,4 @@ TEST(WaitList, AStopEndsAWait) {
   EXPECT_EQ(passed, 1);
 }
 
-}  // namespace lade
+}  // namespace lade::wait_list_test

@@ -19,7 +19,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::when_all_test {
 
 using testing::ElementsAre;
 using testing_support::counted;
@@ -193,4 +193,4 @@ TEST(WhenAll, AStopReachesTheChildren) {
   EXPECT_EQ(testing_support::code_of([&] { sync_wait(std::move(waiting)); }), errc::stopped);
 }
 
-}  // namespace lade
+}  // namespace lade::when_all_test

@@ -18,7 +18,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::with_stop_test {
 
 using namespace std::chrono_literals;
 using testing_support::code_of;
@@ -116,4 +116,4 @@ TEST(WithStop, WithinATimeEndsByWhatComesFirst) {
             errc::stopped);
 }
 
-}  // namespace lade
+}  // namespace lade::with_stop_test

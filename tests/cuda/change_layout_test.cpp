@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::cuda {
+namespace lade::cuda::change_layout_test {
 
 using testing::HasSubstr;
 
@@ -252,4 +252,4 @@ TEST_F(ChangeLayoutArguments, MayBeMoreThanTwoToThe32Elements) {
 
 LADE_KERNEL_SUITE(ChangeLayout);
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::change_layout_test

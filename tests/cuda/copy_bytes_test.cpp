@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace lade::cuda {
+namespace lade::cuda::copy_bytes_test {
 
 class CopyBytes : public kernel_test {};
 
@@ -84,4 +84,4 @@ TEST(CopyBytesOnAStream, WithoutAGpuThrowCudasError) {
 
 LADE_KERNEL_SUITE(CopyBytes);
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::copy_bytes_test

@@ -32,7 +32,7 @@
 #include "fake_driver.hpp"
 #include "fake_nvjpeg.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::decode_jpegs_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -487,4 +487,4 @@ TEST(DecodeJpegs, FailsWithTheDriverAndIsUsedAgain) {
   }
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::decode_jpegs_test

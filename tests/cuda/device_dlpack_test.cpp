@@ -18,7 +18,7 @@
 #include "batches.hpp"
 #include "worlds.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::device_dlpack_test {
 
 class DeviceDlpack : public InBothWorlds {};
 LADE_IN_BOTH_WORLDS(DeviceDlpack);
@@ -56,4 +56,4 @@ TEST_P(DeviceDlpack, TakesPinnedMemoryForPinned) {
   EXPECT_EQ(from_dlpack(managed).where(), shared.where());
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::device_dlpack_test

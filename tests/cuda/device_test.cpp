@@ -15,7 +15,7 @@
 #include "../support/coroutines.hpp"
 #include "fake_driver.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::device_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -149,4 +149,4 @@ TEST(CudaError, KnowsWhichErrorsEndTheUseOfADevice) {
   EXPECT_NE(system, condition::device_lost);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::device_test

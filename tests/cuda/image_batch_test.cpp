@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace lade::cuda {
+namespace lade::cuda::image_batch_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -62,4 +62,4 @@ TEST(ImageBatch, OfATensorThatCannotBeIsRefused) {
           "not contiguous");
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::image_batch_test

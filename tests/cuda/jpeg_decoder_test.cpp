@@ -32,7 +32,7 @@
 #include "fake_driver.hpp"
 #include "fake_nvjpeg.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::jpeg_decoder_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -742,4 +742,4 @@ TEST(JpegDecoder, SurvivesRandomBatches) {
   }
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::jpeg_decoder_test

@@ -9,7 +9,7 @@
 #include "fake_nvjpeg.hpp"
 #include "orientations.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::jpeg_header_test {
 
 static jpeg_header header_of(const std::string& file) {
   return read_jpeg_header(std::as_bytes(std::span(file)));
@@ -158,4 +158,4 @@ TEST(JpegHeader, SurvivesDamage) {
   }
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::jpeg_header_test

@@ -7,7 +7,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::loaded_library_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -39,4 +39,4 @@ TEST(LoadedLibrary, NamesAFunctionThatItDoesNotHave) {
                         AllOf(HasSubstr("load mathematics: "), HasSubstr("no_such_function"))));
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::loaded_library_test

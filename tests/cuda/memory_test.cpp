@@ -33,7 +33,7 @@
 #include "../support/seed.hpp"
 #include "fake_driver.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::memory_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -736,4 +736,4 @@ TEST(DeviceResource, ThatReturnsNullIsNamedByTheError) {
   EXPECT_EQ(code_of([&] { buffer(100, resource); }), std::errc::not_enough_memory);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::memory_test

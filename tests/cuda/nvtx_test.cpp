@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::cuda {
+namespace lade::cuda::nvtx_test {
 
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -103,4 +103,4 @@ TEST(NvtxHooks, DoNothingWithoutAProfiler) {
   EXPECT_EQ(sum, 14);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::nvtx_test

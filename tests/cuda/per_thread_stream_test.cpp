@@ -13,7 +13,7 @@
 #include "../../cuda/stream_users.hpp"
 #include "worlds.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::per_thread_stream_test {
 
 TEST(PerThreadStream, IsWhatNullIsWhereCudaTakesItForThatOfTheThread) {
   fake_driver driver;
@@ -61,4 +61,4 @@ TEST_F(UsersOfMemory, AreTheDefaultStreamsOfSeveralThreads) {
   expect_to_wait(stream(device(0)));
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::per_thread_stream_test

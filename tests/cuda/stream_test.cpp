@@ -29,7 +29,7 @@
 #include "fake_driver.hpp"
 #include "worlds.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::stream_test {
 
 using testing::IsEmpty;
 using testing_support::code_of;
@@ -477,4 +477,4 @@ TEST(CudaEventFailures, CannotBeMadeOrRecordedWhereADeviceRefuses) {
   EXPECT_EQ(driver.live().events, 0u);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::stream_test

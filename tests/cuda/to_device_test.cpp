@@ -37,7 +37,7 @@
 #include "fake_driver.hpp"
 #include "worlds.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::to_device_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -979,4 +979,4 @@ TEST(ToDeviceMemory, OfTheHostMayBeManaged) {
   EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::to_device_test

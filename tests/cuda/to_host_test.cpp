@@ -30,7 +30,7 @@
 #include "fake_driver.hpp"
 #include "worlds.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::to_host_test {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -264,4 +264,4 @@ TEST(ToHostOptions, ThatCannotWorkAreRefused) {
   EXPECT_EQ(code_of([&] { to_host({.memory = memory.get()}); }), errc::invalid_argument);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::to_host_test

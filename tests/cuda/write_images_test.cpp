@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::cuda {
+namespace lade::cuda::write_images_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -384,4 +384,4 @@ TEST_F(WriteImagesArguments, AreMemoryOfTheDeviceOfTheStream) {
 
 LADE_KERNEL_SUITE(WriteImages);
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::write_images_test

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::cuda {
+namespace lade::cuda::write_pictures_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -277,4 +277,4 @@ TEST_F(WritePicturesArguments, FitIntoTheBatchOnItsDevice) {
 
 LADE_KERNEL_SUITE(WritePictures);
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::write_pictures_test

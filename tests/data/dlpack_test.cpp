@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-namespace lade {
+namespace lade::dlpack_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -167,4 +167,4 @@ TEST(Dlpack, WhatIsNotSupportedIsExplainedAndStaysTheCallers) {
   expect_refused("not aligned", [](auto&, DLTensor& t) { t.byte_offset = 1; });
 }
 
-}  // namespace lade
+}  // namespace lade::dlpack_test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::sample_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -123,4 +123,4 @@ TEST(Field, AnIntegerThatDoesNotFitIsRefused) {
   EXPECT_THROW(field("n", std::numeric_limits<std::uint64_t>::max()), error);
 }
 
-}  // namespace lade
+}  // namespace lade::sample_test

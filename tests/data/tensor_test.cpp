@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-namespace lade {
+namespace lade::tensor_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -93,4 +93,4 @@ TEST(Tensor, EachElementTypeHasANameASizeAndATypeThatHoldsIt) {
   EXPECT_THROW((void)tensor(element_type::boolean, {1}).data<std::uint8_t>(), error);
 }
 
-}  // namespace lade
+}  // namespace lade::tensor_test

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace lade::io {
+namespace lade::io::directory_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -223,4 +223,4 @@ TEST(LabelledFiles, LabelsAreTheDirectoriesInTheirOrder) {
   EXPECT_EQ(labels, lazily);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::directory_test

@@ -28,7 +28,7 @@
 #include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
 
-namespace lade::io {
+namespace lade::io::disk_cache_processes_test {
 
 using testing_support::temp_dir;
 
@@ -272,4 +272,4 @@ TEST(CacheBlock, EveryFlippedBitAndEveryCutIsNoticed) {
   }
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::disk_cache_processes_test

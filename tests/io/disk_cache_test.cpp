@@ -36,7 +36,7 @@
 #include "../support/seed.hpp"
 #include "../support/temp_dir.hpp"
 
-namespace lade::io {
+namespace lade::io::disk_cache_test {
 
 using test::counted_store;
 using testing::Contains;
@@ -892,4 +892,4 @@ TEST(CacheUse, AFileOfAnotherFormatIsReplacedByAProcessThatIsAlone) {
   EXPECT_EQ(alone.used_bytes(), 0u);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::disk_cache_test

@@ -39,7 +39,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::file_test {
 
 using namespace testing_support;
 using testing::HasSubstr;
@@ -575,4 +575,4 @@ TEST(FileAlone, OutsideOfARuntimeThereIsAnError) {
               ThrowsMessage<error>(HasSubstr("awaited outside of a runtime")));
 }
 
-}  // namespace lade
+}  // namespace lade::file_test

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::io {
+namespace lade::io::glob_test {
 
 using testing::ThrowsMessage;
 
@@ -196,4 +196,4 @@ TEST(Glob, IsWhatFollowsTheDirectoriesBeforeAWildcard) {
   EXPECT_EQ(split("s3://b*"), "s3://b* | **");
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::glob_test

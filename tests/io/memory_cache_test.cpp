@@ -17,7 +17,7 @@
 
 #include "../support/counted_store.hpp"
 
-namespace lade::io {
+namespace lade::io::memory_cache_test {
 
 using test::counted_store;
 using testing::ElementsAre;
@@ -257,4 +257,4 @@ TEST_F(MemoryCache, WithOptionsThatCannotWorkIsRefused) {
               ThrowsMessage<error>(HasSubstr("'/a/path' is no URL")));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::memory_cache_test

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace lade::detail {
+namespace lade::detail::page_cache_test {
 
 using testing_support::temp_dir;
 
@@ -86,4 +86,4 @@ TEST(PageCache, WhatWasJustWrittenIsInIt) {
 
 TEST(PageCache, OfWhatIsNoFileNothingIsSaid) { EXPECT_EQ(uncached_bytes(-1, 1), std::nullopt); }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::page_cache_test

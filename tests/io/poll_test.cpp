@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::poll_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -160,4 +160,4 @@ TEST(PollOutside, OfARuntimeIsRefused) {
   EXPECT_EQ(code_of([] { sync_wait(io::poll(0, POLLIN)); }), errc::no_runtime);
 }
 
-}  // namespace lade
+}  // namespace lade::poll_test

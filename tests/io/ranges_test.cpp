@@ -15,7 +15,7 @@
 
 #include "../support/seed.hpp"
 
-namespace lade::io {
+namespace lade::io::ranges_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST(Ranges, AStreamOfPartsIsTheObjectInOrder) {
               ThrowsMessage<error>(HasSubstr("it has 1000 bytes")));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::ranges_test

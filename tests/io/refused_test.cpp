@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::refused_test {
 
 template <std::size_t n>
 static bool install(std::array<sock_filter, n> program) {
@@ -240,4 +240,4 @@ TEST_P(RefusedCall, AReadThatFailsOnAHelperThreadIsAnErrorThatNamesTheFile) {
             0);
 }
 
-}  // namespace lade
+}  // namespace lade::refused_test

@@ -20,7 +20,7 @@
 
 #include "../support/temp_dir.hpp"
 
-namespace lade::io {
+namespace lade::io::store_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -274,4 +274,4 @@ TEST(StoreListing, ComparesSizesAndNoEntityTags) {
   EXPECT_NE(sized.identity_of(object("bucket://b", 8, "v1")), before);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::store_test

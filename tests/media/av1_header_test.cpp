@@ -22,6 +22,8 @@ static void PrintTo(const av1_size& size, std::ostream* to) {
   *to << size.width << " x " << size.height;
 }
 
+namespace av1_header_test {
+
 static detail::byte_view view_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 // Numbers and how many bits each has, high bit first.
@@ -215,4 +217,5 @@ TEST(Av1Sizes, NoMoreObusAreLookedAtThanAllowed) {
   EXPECT_EQ(sizes.largest(), av1_size{});
 }
 
+}  // namespace av1_header_test
 }  // namespace lade::media

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::avif_items_test {
 
 using namespace std::string_literals;
 
@@ -146,4 +146,4 @@ TEST(AvifItems, SequencesOfTooManyChunksAreFound) {
   EXPECT_TRUE(avif_has_too_many_chunks(view_of(sequence_of(20'000, 20'000))));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::avif_items_test

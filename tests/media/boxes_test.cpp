@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::boxes_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(Boxes, OtherTensorsOptionsAndCropsAreRefused) {
               ThrowsMessage<error>(HasSubstr("crop boxes: the crop is of an image without")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::boxes_test

@@ -15,7 +15,7 @@
 #include "images.hpp"
 #include "jpeg_writer.hpp"
 
-namespace lade::media {
+namespace lade::media::crop_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -327,4 +327,4 @@ TEST(Crop, ChosenOnesRefuseWhatCannotBeCropped) {
   refuses("square_pixels is for frames", 500, {.square_pixels = true});
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::crop_test

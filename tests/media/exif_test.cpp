@@ -9,7 +9,7 @@
 
 #include <zlib.h>
 
-namespace lade::media {
+namespace lade::media::exif_test {
 
 using namespace std::string_literals;
 
@@ -132,4 +132,4 @@ TEST(Exif, CutOffAnywhereIsUprightOrRight) {
     }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::exif_test

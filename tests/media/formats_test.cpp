@@ -27,7 +27,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-namespace lade::media {
+namespace lade::media::formats_test {
 
 struct known_image {
   sample file;
@@ -299,4 +299,4 @@ TEST_F(Formats, DamagedFilesPrintNothing) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::formats_test

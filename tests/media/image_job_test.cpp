@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::image_job_test {
 
 // Images and the jobs that decode them, with the lanes of this thread.
 class ImageJob : public testing::Test {
@@ -113,4 +113,4 @@ TEST_F(ImageJob, OneThatAReaderDecodesTakesNoneAlong) {
   expect_same(made, decode_image(options)(second));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::image_job_test

@@ -27,7 +27,7 @@
 #include <malloc.h>
 #include <zlib.h>
 
-namespace lade::media {
+namespace lade::media::image_memory_test {
 
 static tensor black(std::int64_t height, std::int64_t width) {
   tensor image(element_type::u8, {height, width, 3});
@@ -391,4 +391,4 @@ TEST(ImageMemory, OfAnAvifHoldsNoExtentsWithoutBytes) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::image_memory_test

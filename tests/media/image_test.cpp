@@ -32,7 +32,7 @@
 
 #include <malloc.h>
 
-namespace lade::media {
+namespace lade::media::image_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -637,4 +637,4 @@ TEST(Image, CropsTheFieldsOfASampleAlike) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::image_test

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::jpeg_files_test {
 
 class jpeg_source {
  public:
@@ -242,4 +242,4 @@ TEST_F(JpegFiles, BecomeTheSameImagesWhereLadesOwnDecoderRefusesThem) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::jpeg_files_test

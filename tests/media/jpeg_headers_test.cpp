@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::jpeg_headers_test {
 
 using header_bytes = std::vector<std::uint8_t>;
 
@@ -178,4 +178,4 @@ TEST(JpegHeaders, FilesCutAnywhereAreRefused) {
     EXPECT_FALSE(is_opened({file.begin(), file.begin() + std::ptrdiff_t(size)})) << size;
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::jpeg_headers_test

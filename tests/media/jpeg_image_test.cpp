@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::jpeg_image_test {
 
 class JpegImage : public testing::Test {
  protected:
@@ -371,4 +371,4 @@ TEST_F(JpegImage, NothingOfAFileIsKeptBehindItsEnd) {
   expect_nothing();
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::jpeg_image_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::jpeg_kernels_test {
 
 class JpegKernels : public kernel_levels {
  protected:
@@ -248,4 +248,4 @@ TEST(JpegKernels, MeansForWhichLibjpegsTableBeginsAgainAreRefused) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::jpeg_kernels_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::jpeg_tables_test {
 
 // So many unused codes of each kind are kept.
 constexpr int most_kept = 8;
@@ -150,4 +150,4 @@ TEST(JpegTableCache, SymbolsMayBePairedWhileAnImageIsDecoded) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::jpeg_tables_test

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::load_image_test {
 
 static std::vector<std::string> photo_paths() {
   std::vector<std::string> paths;
@@ -106,4 +106,4 @@ TEST(LoadImages, EndWithAStopAtAnyRead) {
         store, [&] { return load_images(urls, {.width = 40, .height = 30}, {}, concurrency); });
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::load_image_test

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::mask_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -390,4 +390,4 @@ TEST(Mask, TellsItsSpecAndHowMuchMemoryItTakes) {
   EXPECT_EQ(own.memory_to_write(sample("b").with_field({"mask", "text"})), 0u);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::mask_test

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::out_of_memory_test {
 
 using names = std::vector<const char*>;
 
@@ -271,4 +271,4 @@ static const kind_of_graph graphs[] = {
 INSTANTIATE_TEST_SUITE_P(Graphs, OutOfMemory, testing::ValuesIn(graphs),
                          [](const auto& graph) { return std::string(graph.param.name); });
 
-}  // namespace lade::media
+}  // namespace lade::media::out_of_memory_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lade::media {
+namespace lade::media::picture_swscale_test {
 
 class PictureKind : public Picture, public testing::WithParamInterface<picture> {};
 
@@ -70,4 +70,4 @@ INSTANTIATE_TEST_SUITE_P(
                     picture{.width = 61, .height = 47, .layout = plane_layout::bgra}),
     [](const auto& kind) { return name_of_kind(kind.param); });
 
-}  // namespace lade::media
+}  // namespace lade::media::picture_swscale_test

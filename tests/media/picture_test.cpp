@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::picture_test {
 
 using testing::HasSubstr;
 
@@ -350,4 +350,4 @@ TEST(PictureErrors, ImpossibleArgumentsAreNamed) {
               HasSubstr("stddev not 0"));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::picture_test

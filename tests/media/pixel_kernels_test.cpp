@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::pixel_kernels_test {
 
 class PixelKernels : public kernel_levels {
  protected:
@@ -149,4 +149,4 @@ TEST(Halves, TiesGoToTheEvenNeighbour) {
   EXPECT_EQ(plain_bf16(1 + 3 * 0x1p-8F), 0x3f82);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::pixel_kernels_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::png_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -68,4 +68,4 @@ TEST(Png, OtherTensorsAreRefused) {
   EXPECT_THROW(encode_png(tensor(element_type::u8, {0, 4, 3})), error);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::png_test

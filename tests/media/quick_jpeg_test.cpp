@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::quick_jpeg_test {
 
 // Soft shapes and noise.
 static tensor pixels_of(random& draw, std::int64_t height, std::int64_t width, int channels) {
@@ -306,4 +306,4 @@ TEST(QuickJpeg, LeavesDamagedImagesToLibjpegTurboHoweverLargeTheyAre) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::quick_jpeg_test

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::resize_kernels_test {
 
 using testing::ElementsAreArray;
 
@@ -148,4 +148,4 @@ TEST(ResizeAxis, WeightsOfEachOutputAddUpToOne) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::resize_kernels_test

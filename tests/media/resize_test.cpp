@@ -12,7 +12,7 @@
 #include <cstring>
 #include <string>
 
-namespace lade::media {
+namespace lade::media::resize_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -137,4 +137,4 @@ TEST(Resize, WhatDoesNotFitIsNamed) {
                 ThrowsMessage<error>(HasSubstr("mean and stddev must be finite, stddev not 0")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::resize_test

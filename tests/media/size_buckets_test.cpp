@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::size_buckets_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST(SizeBuckets, BatchesHaveOneSizeEachAndEverySampleOnce) {
   EXPECT_TRUE(std::ranges::all_of(seen, [](const auto& each) { return each.second == 1; }));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::size_buckets_test

@@ -17,7 +17,7 @@
 
 #include "../support/seed.hpp"
 
-namespace lade::detail {
+namespace lade::detail::block_store_test {
 
 // A store and what of it is out: the value that fills each block.
 class books {
@@ -197,4 +197,4 @@ TEST(BlockStore, AnAbsurdSizeIsRefused) {
       testing::ThrowsMessage<error>("allocate 9223372036854775808 bytes: Cannot allocate memory"));
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::block_store_test

@@ -27,7 +27,7 @@
 #include "../support/failing_new.hpp"
 #include "../support/seed.hpp"
 
-namespace lade {
+namespace lade::buffer_pool_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -334,4 +334,4 @@ TEST(WaitsForMemory, IsTheWaitOfTheContextUnlessTheRunWaitsForItsItem) {
   EXPECT_TRUE(waits_for_memory(here));
 }
 
-}  // namespace lade
+}  // namespace lade::buffer_pool_test

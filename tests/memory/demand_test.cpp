@@ -48,7 +48,7 @@
 
 #include <sys/stat.h>
 
-namespace lade {
+namespace lade::demand_test {
 
 using namespace std::chrono_literals;
 using namespace testing_support;
@@ -531,4 +531,4 @@ TEST_P(MemoryBudget, RandomGraphsEndWithHardlyAnyOfIt) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::demand_test

@@ -11,7 +11,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
-namespace lade::detail {
+namespace lade::detail::freed_memory_test {
 
 static std::size_t resident_bytes() {
   std::size_t all = 0;
@@ -48,4 +48,4 @@ TEST(FreedMemory, OfAThreadGoesBackToTheSystem) {
   EXPECT_LT(after + count * bytes * 3 / 4, before);
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::freed_memory_test

@@ -22,7 +22,7 @@
 
 #include "../support/coroutines.hpp"
 
-namespace lade {
+namespace lade::memory_resource_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -300,4 +300,4 @@ TEST(MemoryResource, ThatTheCpuCannotWriteIsRefusedWhereItMust) {
               says("map"));
 }
 
-}  // namespace lade
+}  // namespace lade::memory_resource_test

@@ -13,7 +13,7 @@
 #include <pty.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::dashboard_test {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
@@ -190,4 +190,4 @@ TEST_F(DashboardOnATerminal, DrawsOverItself) {
 
 TEST(Dashboard, SurvivesThatItCannotWrite) { dashboard(-1)(report_of("decode")); }
 
-}  // namespace lade
+}  // namespace lade::dashboard_test

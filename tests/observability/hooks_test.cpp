@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::hooks_test {
 
 using namespace test;
 using testing::Contains;
@@ -619,4 +619,4 @@ TEST(Hooks, ThatThrowDoNotHoldUpARunThatIsLeft) {
     }
 }
 
-}  // namespace lade
+}  // namespace lade::hooks_test

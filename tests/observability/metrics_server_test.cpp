@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::metrics_server_test {
 
 using namespace std::chrono_literals;
 using detail::parse_request_line;
@@ -270,4 +270,4 @@ TEST(RequestLine, OddTextIsNone) {
     EXPECT_FALSE(parse_request_line(text)) << text;
 }
 
-}  // namespace lade
+}  // namespace lade::metrics_server_test

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace lade {
+namespace lade::metrics_test {
 
 using namespace std::chrono_literals;
 using testing::AllOf;
@@ -138,4 +138,4 @@ TEST(Metrics, RefuseASecondTypeOfOneName) {
               ThrowsMessage<error>("x: is a gauge"));
 }
 
-}  // namespace lade
+}  // namespace lade::metrics_test

@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-namespace lade {
+namespace lade::observer_test {
 
 using namespace std::chrono_literals;
 using test::collect;
@@ -520,4 +520,4 @@ TEST(Stall, WhatItsFunctionThrowsEndsTheRun) {
   EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("no more patience"));
 }
 
-}  // namespace lade
+}  // namespace lade::observer_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace lade::detail {
+namespace lade::detail::overview_test {
 
 using namespace std::chrono_literals;
 using testing::EndsWith;
@@ -66,4 +66,4 @@ TEST(StageOverview, LeavesOutAllButTheFirst) {
   EXPECT_THAT(to_string("x", stage, {}), EndsWith("  and 68 more\n"));
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::overview_test

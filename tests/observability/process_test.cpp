@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::process_test {
 
 using detail::network_bytes_of;
 using detail::proc_number;
@@ -114,4 +114,4 @@ TEST(NetworkBytes, OfTheLoopbackAloneAreNone) {
   EXPECT_EQ(sum->in + sum->out, 0u);
 }
 
-}  // namespace lade
+}  // namespace lade::process_test

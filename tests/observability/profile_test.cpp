@@ -31,7 +31,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::profile_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -313,4 +313,4 @@ TEST(ProfileTable, MarksWhatIsDescribedAndNamesTheSlowestStage) {
             "read is the slowest: alone it takes 50.0 ms at best.\n");
 }
 
-}  // namespace lade
+}  // namespace lade::profile_test

@@ -43,7 +43,7 @@
 #include <thread>
 #include <vector>
 
-namespace lade {
+namespace lade::stats_test {
 
 using namespace std::chrono_literals;
 using test::collect;
@@ -1562,4 +1562,4 @@ TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
   EXPECT_THAT(told, HasSubstr("filter is the bottleneck: it runs inline, busy 100 % of the time"));
 }
 
-}  // namespace lade
+}  // namespace lade::stats_test

@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::trace_test {
 
 using namespace test;
 using testing::AllOf;
@@ -464,4 +464,4 @@ TEST(Trace, AFileThatCannotBeWrittenIsAnError) {
       ThrowsMessage<error>("open " + (dir / "absent/trace") + ": No such file or directory"));
 }
 
-}  // namespace lade
+}  // namespace lade::trace_test

@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::autotune_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -401,4 +401,4 @@ TEST(Autotune, TellsItsSettingsAsCode) {
             "parse: {.concurrency = 3, .buffer = 3}\n");
 }
 
-}  // namespace lade
+}  // namespace lade::autotune_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::chain_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(Chain, GoesOnFromAState) {
   EXPECT_THAT(collect(runtime, all, {.state = items.state()}), ElementsAre(4, 6, 8, 10));
 }
 
-}  // namespace lade
+}  // namespace lade::chain_test

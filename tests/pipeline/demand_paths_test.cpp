@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::demand_paths_test {
 
 using namespace std::chrono_literals;
 
@@ -140,4 +140,4 @@ TEST(MemoryOfPaths, NoCallBeginsWhenAStopEndsTheWaitForMemory) {
   EXPECT_EQ(runtime.memory().stats().peak_bytes, item_bytes);
 }
 
-}  // namespace lade
+}  // namespace lade::demand_paths_test

@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::description_test {
 
 using testing::AllOf;
 using testing::Gt;
@@ -636,4 +636,4 @@ TEST(Description, OfAPipelineThatHasBeenMovedFromIsRefused) {
   EXPECT_THROW(static_cast<void>(items.size()), error);
 }
 
-}  // namespace lade
+}  // namespace lade::description_test

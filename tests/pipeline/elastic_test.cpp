@@ -34,7 +34,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::elastic_test {
 
 using namespace test;
 using testing::HasSubstr;
@@ -287,4 +287,4 @@ TEST(Elastic, WhatIsRefusedHasOtherGlobalBatchesOnOtherRanks) {
   EXPECT_NE(steps_with(1, full_only), steps_with(16, full_only));
 }
 
-}  // namespace lade
+}  // namespace lade::elastic_test

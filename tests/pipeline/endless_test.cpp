@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::endless_test {
 
 constexpr int million = 1'000'000;
 
@@ -158,4 +158,4 @@ TEST(Endless, ItemsOfAStageThatGivesThemAtOnce) {
   EXPECT_EQ(next, many);
 }
 
-}  // namespace lade
+}  // namespace lade::endless_test

@@ -26,7 +26,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::epochs_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -415,4 +415,4 @@ TEST(Epochs, GoOnFromAState) {
   EXPECT_EQ(rest[1], collect(runtime, pipeline, {.epoch = 5}));
 }
 
-}  // namespace lade
+}  // namespace lade::epochs_test

@@ -48,7 +48,7 @@
 #include <sys/stat.h>
 #include <vector>
 
-namespace lade {
+namespace lade::failure_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -1218,4 +1218,4 @@ TEST(ErrorBudget, OfAStageThatMayNotSkipIsRefused) {
   EXPECT_NO_THROW((list | map(same, {.on_error = fail, .substitute = 7, .error_budget = budget})));
 }
 
-}  // namespace lade
+}  // namespace lade::failure_test

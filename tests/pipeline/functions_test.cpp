@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::functions_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -225,4 +225,4 @@ TEST(Functions, KeysOfItemsAreNotAllocatedWhereNothingFails) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::functions_test

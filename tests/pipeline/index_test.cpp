@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::detail::index_test {
 
 using order = std::vector<order_step>;
 
@@ -253,4 +253,4 @@ TEST(TextsOf, TellWhatEachStepDoesButForShards) {
   EXPECT_EQ(texts[4], "take 100");
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::index_test

@@ -11,7 +11,7 @@
 
 #include "../support/seed.hpp"
 
-namespace lade {
+namespace lade::lineage_test {
 
 using detail::part_lineage;
 using testing::ElementsAre;
@@ -206,4 +206,4 @@ TEST(Lineage, IsASet) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::lineage_test

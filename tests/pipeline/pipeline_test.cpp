@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::pipeline_test {
 
 using test::collect;
 using test::numbers;
@@ -309,4 +309,4 @@ TEST(Pipeline, OfManyStagesInPlaceMayFailOrBeLeft) {
   EXPECT_EQ(left.wait_next(), many / 2);
 }
 
-}  // namespace lade
+}  // namespace lade::pipeline_test

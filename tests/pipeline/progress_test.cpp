@@ -22,7 +22,7 @@
 
 #include <malloc.h>
 
-namespace lade {
+namespace lade::progress_test {
 
 static std::size_t bytes_on_the_heap() {
   auto now = mallinfo2();
@@ -201,4 +201,4 @@ TEST(Progress, OfAListingIsRefusedWhereNoNamesAreListed) {
               testing::ThrowsMessage<error>(testing::HasSubstr("the source is of the data set")));
 }
 
-}  // namespace lade
+}  // namespace lade::progress_test

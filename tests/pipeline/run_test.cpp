@@ -39,7 +39,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::run_test {
 
 using namespace std::chrono_literals;
 using test::collect;
@@ -1094,4 +1094,4 @@ TEST(Run, ACallThatFailsAfterAStopEndsTheRunAsTheStop) {
     }
 }
 
-}  // namespace lade
+}  // namespace lade::run_test

@@ -36,7 +36,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::state_paths_test {
 
 using namespace test;
 
@@ -274,4 +274,4 @@ TEST(StateOfPaths, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::state_paths_test

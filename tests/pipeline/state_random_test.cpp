@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::state_random_test {
 
 using namespace test;
 
@@ -409,4 +409,4 @@ TEST_F(StateOfAnything, AnyNumberOfRanksGoesOnFromAnyOther) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::state_random_test

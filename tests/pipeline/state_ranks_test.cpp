@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::state_ranks_test {
 
 using namespace test;
 using testing::HasSubstr;
@@ -356,4 +356,4 @@ TEST(MergeStates, NamesWhatDiffers) {
               in("their parts of a source"));
 }
 
-}  // namespace lade
+}  // namespace lade::state_ranks_test

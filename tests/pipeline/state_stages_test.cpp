@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::state_stages_test {
 
 using namespace test;
 using ints = std::vector<int>;
@@ -383,4 +383,4 @@ TEST(StateOfSeveralAtATime, AfterAFailureIsThatOfTheItemsBeforeIt) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::state_stages_test

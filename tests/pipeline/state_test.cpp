@@ -43,7 +43,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::state_test {
 
 using namespace test;
 using testing::HasSubstr;
@@ -1094,4 +1094,4 @@ TEST(StateText, ErrorsTellWhere) {
               says("it has taken more steps than there are"));
 }
 
-}  // namespace lade
+}  // namespace lade::state_test

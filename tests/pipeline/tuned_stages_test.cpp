@@ -7,7 +7,7 @@
 #include <chrono>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::detail::tuned_stages_test {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
@@ -190,4 +190,4 @@ TEST(TunedStages, AreListedFromTheSourceOn) {
             "parse: {.concurrency = 2, .buffer = 4}\npad: {.concurrency = 3}\n");
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::tuned_stages_test

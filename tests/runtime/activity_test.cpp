@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::detail::activity_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -129,4 +129,4 @@ TEST_F(Activity, WakesTheThreadsOfEveryWordThatItIsTold) {
   doing_.wake_now();
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::activity_test

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::background_test {
 
 using namespace std::chrono_literals;
 using test::collect;
@@ -221,4 +221,4 @@ TEST(StartBackground, DoesNothingOutsideOfARun) {
   EXPECT_EQ(log->begun, 0);
 }
 
-}  // namespace lade
+}  // namespace lade::background_test

@@ -14,7 +14,7 @@
 
 #include "../support/seed.hpp"
 
-namespace lade {
+namespace lade::byte_reader_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -203,4 +203,4 @@ TEST(StreamReader, GivesTheBytesOfTheStreamHoweverItIsCut) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::byte_reader_test

@@ -20,7 +20,7 @@
 #include "../support/coroutines.hpp"
 #include "../support/reactors.hpp"
 
-namespace lade {
+namespace lade::continue_on_test {
 
 using testing_support::code_of;
 
@@ -182,4 +182,4 @@ TEST_P(WaitOnReactor, RefusesATaskThatWasMovedFrom) {
   EXPECT_EQ(code_of(wait), errc::invalid_argument);
 }
 
-}  // namespace lade
+}  // namespace lade::continue_on_test

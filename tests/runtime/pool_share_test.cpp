@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace lade::detail {
+namespace lade::detail::pool_share_test {
 
 using test::occupancy;
 
@@ -115,4 +115,4 @@ TEST(PoolShare, MayBeLetGoByItsLastJob) {
   }
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::pool_share_test

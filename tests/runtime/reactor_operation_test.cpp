@@ -28,7 +28,7 @@
 #include "../support/reactors.hpp"
 #include "../support/temp_dir.hpp"
 
-namespace lade {
+namespace lade::reactor_operation_test {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
@@ -162,4 +162,4 @@ TEST_P(ReactorOperation, InFlightAreThoseOfTheThreadWithoutPolls) {
   EXPECT_EQ(polled, POLLIN);
 }
 
-}  // namespace lade
+}  // namespace lade::reactor_operation_test

@@ -26,7 +26,7 @@
 
 #include "../support/reactors.hpp"
 
-namespace lade {
+namespace lade::reactor_service_test {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
@@ -339,4 +339,4 @@ TEST_P(ReactorService, APolledDescriptorMayBeClosedAndItsNumberUsedAgain) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::reactor_service_test

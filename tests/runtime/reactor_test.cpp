@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace lade {
+namespace lade::reactor_test {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
@@ -480,4 +480,4 @@ TEST_F(ReactorChoice, AnUnknownNameInTheEnvironmentIsAnError) {
                   HasSubstr("read LADE_REACTOR: expected io_uring or fallback, got kqueue")));
 }
 
-}  // namespace lade
+}  // namespace lade::reactor_test

@@ -27,7 +27,7 @@
 #include "../support/coroutines.hpp"
 #include "../support/reactors.hpp"
 
-namespace lade {
+namespace lade::runtime_test {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
@@ -282,4 +282,4 @@ TEST(RuntimeDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
   EXPECT_DEATH(on_reactor(new runtime({.threads = 1})), sentence);
 }
 
-}  // namespace lade
+}  // namespace lade::runtime_test

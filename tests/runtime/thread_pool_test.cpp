@@ -31,7 +31,7 @@
 #include "../support/coroutines.hpp"
 #include "../support/temp_dir.hpp"
 
-namespace lade {
+namespace lade::thread_pool_test {
 
 using testing_support::temp_dir;
 
@@ -416,4 +416,4 @@ TEST(ThreadPoolDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
                "lade: a thread pool was destroyed on one of its own threads");
 }
 
-}  // namespace lade
+}  // namespace lade::thread_pool_test

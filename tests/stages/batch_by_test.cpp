@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::batch_by_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -152,4 +152,4 @@ TEST(BatchBy, AnAccumulatorWhoseCopyThrowsNamesTheStage) {
   EXPECT_EQ(only_failure(runtime, batches), "reluctant: no copy");
 }
 
-}  // namespace lade
+}  // namespace lade::batch_by_test

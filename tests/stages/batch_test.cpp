@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::batch_test {
 
 using test::collect;
 using test::numbers;
@@ -339,4 +339,4 @@ TEST(BatchInto, IsDescribed) {
   EXPECT_EQ(automatic_one.describe().stages.back().held_items, std::nullopt);
 }
 
-}  // namespace lade
+}  // namespace lade::batch_test

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::bucket_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -169,4 +169,4 @@ TEST(Bucket, NeedsABoundAndBoundariesThatAscend) {
               ThrowsMessage<error>("bucket: boundaries that do not ascend"));
 }
 
-}  // namespace lade
+}  // namespace lade::bucket_test

@@ -29,7 +29,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::cache_test {
 
 using namespace test;
 using testing::HasSubstr;
@@ -408,4 +408,4 @@ TEST(Cache, ACopyThatThrowsNamesStageAndItem) {
   EXPECT_EQ(only_failure(runtime, items), "cache (f0): no copy");
 }
 
-}  // namespace lade
+}  // namespace lade::cache_test

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::cut_test {
 
 using test::collect;
 using test::numbers;
@@ -157,4 +157,4 @@ TEST(Through, IsNamedForWhatItThrowsButNotForTheFailuresOfOthers) {
             "refuse");
 }
 
-}  // namespace lade
+}  // namespace lade::cut_test

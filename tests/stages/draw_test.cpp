@@ -15,7 +15,7 @@
 #include <numeric>
 #include <vector>
 
-namespace lade {
+namespace lade::draw_test {
 
 using namespace test;
 using testing::IsEmpty;
@@ -114,4 +114,4 @@ TEST(Draw, RefusesWeightsThatAreNone) {
               ThrowsMessage<error>("draw: weight 1 is -1; it must be a finite number from 0 on"));
 }
 
-}  // namespace lade
+}  // namespace lade::draw_test

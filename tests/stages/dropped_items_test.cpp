@@ -35,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::dropped_items_test {
 
 // Counts the items that live.
 class living {
@@ -214,4 +214,4 @@ TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
                         4);
 }
 
-}  // namespace lade
+}  // namespace lade::dropped_items_test

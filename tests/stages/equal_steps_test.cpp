@@ -40,7 +40,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::equal_steps_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -470,4 +470,4 @@ TEST(EndTogether, RefusesAFunctionThatDoesNotSeeThatTheRankHasEnded) {
               ThrowsMessage<error>("end_together: there is no function"));
 }
 
-}  // namespace lade
+}  // namespace lade::equal_steps_test

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace lade {
+namespace lade::filter_test {
 
 using test::collect;
 using test::numbers;
@@ -159,4 +159,4 @@ TEST(Filter, PassesItemsThatOnlyMove) {
   EXPECT_EQ(*items[0], 3);
 }
 
-}  // namespace lade
+}  // namespace lade::filter_test

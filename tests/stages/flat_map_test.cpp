@@ -29,7 +29,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::flat_map_test {
 
 using test::collect;
 using test::count_to;
@@ -384,4 +384,4 @@ TEST(FlatMap, WithAutomaticConcurrencyHasNoMoreCallsThanCpus) {
   EXPECT_FALSE(both);
 }
 
-}  // namespace lade
+}  // namespace lade::flat_map_test

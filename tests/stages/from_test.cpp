@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::from_test {
 
 using test::collect;
 using test::numbers;
@@ -287,4 +287,4 @@ TEST(From, AListingIsReadAsAWholeOnlyWhereItMustBe) {
   EXPECT_EQ(whole, 1);
 }
 
-}  // namespace lade
+}  // namespace lade::from_test

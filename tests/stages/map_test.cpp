@@ -33,7 +33,7 @@
 
 #include <pthread.h>
 
-namespace lade {
+namespace lade::map_test {
 
 using test::collect;
 using test::counted;
@@ -727,4 +727,4 @@ TEST(Map, OfAStdFunctionIsNamedAsItsKind) {
   EXPECT_EQ((from(test::up_to(1)) | map(same)).describe().stages.back().name, "map");
 }
 
-}  // namespace lade
+}  // namespace lade::map_test

@@ -26,7 +26,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::merge_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -466,4 +466,4 @@ TEST(Combine, WhatTheCoroutineThrowsNamesIt) {
               ThrowsMessage<stage_error>("combine: no"));
 }
 
-}  // namespace lade
+}  // namespace lade::merge_test

@@ -1,3 +1,6 @@
+// The header before all others, so that nothing in it may capture names that theirs use.
+#include <lade/pad.hpp>
+
 #include <lade/autotune.hpp>
 #include <lade/batch.hpp>
 #include <lade/bucket.hpp>
@@ -8,7 +11,6 @@
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/memory_resource.hpp>
-#include <lade/pad.hpp>
 #include <lade/random.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
@@ -33,7 +35,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::pad_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -540,4 +542,14 @@ TEST(PackRows, IsDescribed) {
   EXPECT_EQ(split.describe().stages.back().held_items, std::nullopt);
 }
 
-}  // namespace lade
+TEST(Pad, ItsHeaderMayComeBeforeStagesOfSequences) {
+  runtime runtime({.threads = 1});
+  auto values = from(std::vector<std::vector<int>>{{1}, {2, 3}}) |
+                flat_map([](std::vector<int> sequence) { return sequence; });
+  EXPECT_THAT(collect(runtime, values), ElementsAre(1, 2, 3));
+  auto sequences = from(std::vector<std::vector<int>>{{1}, {2, 3}}) |
+                   map([](std::vector<int> sequence) { return sequence; });
+  EXPECT_THAT(collect(runtime, sequences), ElementsAre(ElementsAre(1), ElementsAre(2, 3)));
+}
+
+}  // namespace lade::pad_test

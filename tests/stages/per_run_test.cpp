@@ -27,7 +27,7 @@
 
 #include "../support/pipelines.hpp"
 
-namespace lade {
+namespace lade::per_run_test {
 
 using test::collect;
 using test::numbers;
@@ -312,4 +312,4 @@ TEST(PerRun, BatchesAreMadeInTheMemoryThatTheFunctionCopiesFrom) {
   }
 }
 
-}  // namespace lade
+}  // namespace lade::per_run_test

@@ -24,7 +24,7 @@
 #include "../support/pipelines.hpp"
 #include "../support/reactors.hpp"
 
-namespace lade {
+namespace lade::pop_batch_test {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
@@ -214,4 +214,4 @@ TEST_P(PopBatch, NoValueIsLostOrRepeatedWhenTimesEnd) {
   EXPECT_EQ(test::sorted(all.values), test::up_to(1000));
 }
 
-}  // namespace lade
+}  // namespace lade::pop_batch_test

@@ -33,7 +33,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::route_test {
 
 using namespace test;
 using namespace std::chrono_literals;
@@ -933,4 +933,4 @@ TEST(RouteBatches, StatisticsNameItAndThenItsPaths) {
               ElementsAre("source", "batch", "route_batches", "a", "b"));
 }
 
-}  // namespace lade
+}  // namespace lade::route_test

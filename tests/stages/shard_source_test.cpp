@@ -21,7 +21,7 @@
 #include "../support/pipelines.hpp"
 #include "../support/resume.hpp"
 
-namespace lade {
+namespace lade::shard_source_test {
 
 using test::collect;
 using testing::AllOf;
@@ -171,4 +171,4 @@ TEST(ShardSource, OptionsOutOfRangeAreRefused) {
               ThrowsMessage<error>(HasSubstr("rank 5 of 5 for 4 shards")));
 }
 
-}  // namespace lade
+}  // namespace lade::shard_source_test

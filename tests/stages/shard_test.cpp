@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::shard_test {
 
 using test::collect;
 using test::numbers;
@@ -236,4 +236,4 @@ TEST(Shard, NamesAVariableOfTheLauncherThatIsMissingOrMakesNoSense) {
     EXPECT_THAT([&given = set] { rank_of(given); }, ThrowsMessage<error>(text));
 }
 
-}  // namespace lade
+}  // namespace lade::shard_test

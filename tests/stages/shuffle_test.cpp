@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace lade {
+namespace lade::shuffle_test {
 
 using test::collect;
 using test::numbers;
@@ -57,4 +57,4 @@ TEST(Shuffle, OfARepeatedStreamDiffersInEveryRound) {
   EXPECT_NE(first, second);
 }
 
-}  // namespace lade
+}  // namespace lade::shuffle_test

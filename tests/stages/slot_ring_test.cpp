@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::detail::slot_ring_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -382,4 +382,4 @@ TEST(SlotRing, ItemsThatNeedNoWorkGoStraightToTheConsumer) {
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, none));
 }
 
-}  // namespace lade::detail
+}  // namespace lade::detail::slot_ring_test

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::stack_test {
 
 using test::collect;
 using testing::ElementsAre;
@@ -252,4 +252,4 @@ TEST(Stack, IsDescribed) {
   EXPECT_EQ(stacked.describe().stages.back().held_items, 6u);
 }
 
-}  // namespace lade
+}  // namespace lade::stack_test

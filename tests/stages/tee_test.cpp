@@ -32,7 +32,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade {
+namespace lade::tee_test {
 
 using namespace test;
 using testing::AnyOf;
@@ -464,4 +464,4 @@ TEST(Tee, HasNoStateOncePathsMakeResultsOfUnlikeItems) {
               ThrowsMessage<error>(HasSubstr("the paths of tee make results of unlike items")));
 }
 
-}  // namespace lade
+}  // namespace lade::tee_test

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::through_test {
 
 using test::collect;
 using test::up_to;
@@ -185,4 +185,4 @@ TEST(CombineOnError, AFailureOfAnInputIsNotSkipped) {
               ThrowsMessage<stage_error>(HasSubstr("three")));
 }
 
-}  // namespace lade
+}  // namespace lade::through_test

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::toy_module_test {
 
 using testing::AllOf;
 using testing::Each;
@@ -119,4 +119,4 @@ TEST_P(ToyModule, MayBeLeft) {
   items.wait_next();
 }
 
-}  // namespace lade
+}  // namespace lade::toy_module_test

@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade {
+namespace lade::waiting_items_test {
 
 using test::collect;
 using test::numbers;
@@ -811,4 +811,4 @@ TEST(WaitingSamples, ASampleWithoutAFieldOfItsBatchFailsAlone) {
   EXPECT_THAT(items.failures()[0].what, HasSubstr("label"));
 }
 
-}  // namespace lade
+}  // namespace lade::waiting_items_test

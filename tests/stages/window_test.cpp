@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace lade {
+namespace lade::window_test {
 
 using namespace test;
 using testing::ElementsAre;
@@ -112,4 +112,4 @@ TEST(Window, ACopyThatThrowsNamesStageAndItem) {
   EXPECT_EQ(collect(runtime, items | window(2, {.step = 2})).size(), 2u);
 }
 
-}  // namespace lade
+}  // namespace lade::window_test

@@ -24,7 +24,7 @@
 #include "fake_gpu.hpp"
 #include "host_clips.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::decode_clip_test {
 
 using media::clip_options;
 using testing::HasSubstr;
@@ -374,4 +374,4 @@ TEST(NvdecClip, IsReadByRanges) {
   EXPECT_LE(largest_difference(host_copy(clip), expected), 1);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::decode_clip_test

@@ -30,7 +30,7 @@
 #include "fake_gpu.hpp"
 #include "host_clips.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::decode_clips_test {
 
 using media::clip_options;
 using testing::HasSubstr;
@@ -269,4 +269,4 @@ TEST(NvdecBatch, OfALostDeviceEndsTheRun) {
   gpu.abandoned = gpu.nvdec.live().decoders;
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::decode_clips_test

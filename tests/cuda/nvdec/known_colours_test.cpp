@@ -22,7 +22,7 @@
 #include "fake_gpu.hpp"
 #include "host_clips.hpp"
 
-namespace lade::cuda {
+namespace lade::cuda::known_colours_test {
 
 using media::media_recipe;
 
@@ -182,4 +182,4 @@ TEST(KnownColours, ThatChangeOnTheWayAreThoseOfEachKeyFrame) {
   }
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::known_colours_test

@@ -37,7 +37,7 @@ extern "C" {
 #include <libavcodec/packet.h>
 }
 
-namespace lade::cuda {
+namespace lade::cuda::surfaces_test {
 
 using media::video_recipe;
 using testing::HasSubstr;
@@ -878,4 +878,4 @@ TEST(NvdecLimits, AreNotKnownWithoutADriver) {
   EXPECT_EQ(without_driver, errc::unsupported);
 }
 
-}  // namespace lade::cuda
+}  // namespace lade::cuda::surfaces_test

@@ -19,7 +19,7 @@
 #include "../../support/seed.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::decompress_test {
 
 using test::chunks_of;
 using testing::HasSubstr;
@@ -207,4 +207,4 @@ TEST(Decompress, OptionsThatCannotWorkAreRefused) {
     EXPECT_THAT([&] { decompressed(zstd("text"), options); }, testing::Throws<error>());
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::decompress_test

@@ -33,7 +33,7 @@
 #include "../../support/temp_dir.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::from_shards_test {
 
 using test::collect;
 using test::tar_end;
@@ -505,4 +505,4 @@ TEST(FromShards, OptionsThatCannotWorkAreRefused) {
               ThrowsMessage<error>(HasSubstr("from_shards: buffer")));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::from_shards_test

@@ -15,7 +15,7 @@
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::json_lines_test {
 
 using test::stream_of;
 using test::texts_of;
@@ -114,4 +114,4 @@ TEST_P(JsonLines, ErrorsNameTheFileTheLineAndTheByte) {
   EXPECT_THAT(refusal(deep), AllOf(HasSubstr("read " + path + ": line 2"), HasSubstr(" levels")));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::json_lines_test

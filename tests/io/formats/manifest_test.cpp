@@ -28,7 +28,7 @@
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::manifest_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -383,4 +383,4 @@ TEST_P(ReadRange, ReadsTheBytesThatTheFieldsSay) {
   EXPECT_THROW(read(sample(path).with_field(offset(-1))), error);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::manifest_test

@@ -24,7 +24,7 @@
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::mds_test {
 
 using test::little;
 using testing::AllOf;
@@ -376,4 +376,4 @@ TEST_P(Mds, WithoutAnIndexIsRefused) {
               ThrowsMessage<error>("open " + (dir / "index.json") + ": No such file or directory"));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::mds_test

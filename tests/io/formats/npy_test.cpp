@@ -19,7 +19,7 @@
 #include <string>
 #include <utility>
 
-namespace lade::io {
+namespace lade::io::npy_test {
 
 using namespace lade::test;
 using namespace testing_support;
@@ -223,4 +223,4 @@ TEST(Npy, ReadsAllArraysThatNumPyWrites) {
     ASSERT_EQ(describe("array", parse_npy(file.content, "x.npy")), file.described);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::npy_test

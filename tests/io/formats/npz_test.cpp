@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::io {
+namespace lade::io::npz_test {
 
 using namespace lade::test;
 using namespace testing_support;
@@ -236,4 +236,4 @@ TEST(Npz, ReadsAllFilesThatNumPyWrites) {
     ASSERT_EQ(describe(read_all(file.content)), file.described);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::npz_test

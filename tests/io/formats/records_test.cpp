@@ -29,7 +29,7 @@
 #include "bytes.hpp"
 #include "oracle.hpp"
 
-namespace lade::io {
+namespace lade::io::records_test {
 
 using lines = std::vector<std::string>;
 
@@ -234,4 +234,4 @@ TEST_F(Packages, WebdatasetWritesShardsThatAreRead) {
   });
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::records_test

@@ -19,7 +19,7 @@
 #include <memory>
 #include <string>
 
-namespace lade::io {
+namespace lade::io::safetensors_test {
 
 using namespace lade::test;
 using namespace testing_support;
@@ -194,7 +194,7 @@ TEST(Safetensors, ReadsAllFilesOfTheFormat) {
   expect_as_described(make_files("safetensors", 1000, seed));
 }
 
-TEST(Packages, SafetensorsWritesFilesThatAreRead) {
+TEST(SafetensorsPackage, WritesFilesThatAreRead) {
   auto python = packages_python();
   if (!python) GTEST_SKIP() << "LADE_PACKAGES_PYTHON is not set";
   auto seed = new_seed();
@@ -202,4 +202,4 @@ TEST(Packages, SafetensorsWritesFilesThatAreRead) {
   expect_as_described(make_files("safetensors_package", 300, seed, *python));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::safetensors_test

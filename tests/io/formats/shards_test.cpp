@@ -10,7 +10,7 @@
 
 #include "../../support/pipelines.hpp"
 
-namespace lade::io {
+namespace lade::io::shards_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST(Shards, ThatAreRefusedHaveNoSecretInTheError) {
   EXPECT_THAT(refusal("https://h/a?sig={SECRET..9}"), testing::EndsWith("is no number"));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::shards_test

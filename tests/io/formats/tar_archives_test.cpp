@@ -21,7 +21,7 @@
 #include "../../support/seed.hpp"
 #include "../../support/temp_dir.hpp"
 
-namespace lade::io {
+namespace lade::io::tar_archives_test {
 
 static std::string hex(std::string_view text) {
   static constexpr auto digits = "0123456789abcdef";
@@ -113,4 +113,4 @@ TEST(TarArchives, OfPythonAreReadAsPythonReadsThem) {
   EXPECT_EQ(archives, 402u);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tar_archives_test

@@ -21,7 +21,7 @@
 #include "../../support/temp_dir.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::tar_index_test {
 
 using test::pax_record;
 using test::tar_end;
@@ -220,4 +220,4 @@ TEST(TarIndex, IsOfOneObjectHoweverItsUrlIsSigned) {
   EXPECT_EQ(index_path("https://h/a.tar?x=1"), "");
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tar_index_test

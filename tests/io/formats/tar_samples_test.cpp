@@ -22,7 +22,7 @@
 #include "../../support/temp_dir.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::tar_samples_test {
 
 using test::collect;
 using test::tar_end;
@@ -252,4 +252,4 @@ TEST(TarSamples, MoreShardsThanAreKeptOpenAreRead) {
               150u);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tar_samples_test

@@ -16,7 +16,7 @@
 #include "../../support/seed.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::tar_test {
 
 using test::chunks_of;
 using test::padded;
@@ -323,4 +323,4 @@ TEST(Tar, BytesThatChangeLoseNoMoreThanTheirMembers) {
   }
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tar_test

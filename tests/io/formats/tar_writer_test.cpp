@@ -25,7 +25,7 @@
 #include "../../support/temp_dir.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::tar_writer_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -172,4 +172,4 @@ TEST(TarWriter, ErrorsNameTheArchive) {
   EXPECT_THAT([&] { writer.finish(); }, ThrowsMessage<error>(HasSubstr("it is finished")));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tar_writer_test

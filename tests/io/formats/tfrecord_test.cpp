@@ -19,7 +19,7 @@
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::tfrecord_test {
 
 using test::little;
 using test::stream_of;
@@ -297,4 +297,4 @@ TEST(Example, AnythingElseIsRefusedByName) {
               HasSubstr("more fields than max_fields, 2"));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tfrecord_test

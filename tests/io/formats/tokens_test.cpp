@@ -32,7 +32,7 @@
 #include "../../support/temp_dir.hpp"
 #include "bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::tokens_test {
 
 using test::little;
 using testing::AllOf;
@@ -526,4 +526,4 @@ TEST_P(RangedTokens, OfAReaderMayLieAnywhere) {
   EXPECT_THAT(values_of(sync_wait(runtime, local.read(3, 2))), ElementsAre(3, 4));
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::tokens_test

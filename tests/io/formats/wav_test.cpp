@@ -20,7 +20,7 @@
 #include <random>
 #include <string>
 
-namespace lade::io {
+namespace lade::io::wav_test {
 
 using namespace lade::test;
 using namespace testing_support;
@@ -318,4 +318,4 @@ TEST(Wav, ReadsAllFilesThatSoundfileWrites) {
   }
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::wav_test

@@ -19,7 +19,7 @@
 #include "../../support/temp_dir.hpp"
 #include "tar_bytes.hpp"
 
-namespace lade::io {
+namespace lade::io::webdataset_test {
 
 using test::collect;
 using test::tar_end;
@@ -209,4 +209,4 @@ TEST(Webdataset, ShardsMayBeCompressed) {
   EXPECT_EQ(collect(runtime, from(shards(path)) | flat_map(io::read_tar)).size(), 100u);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::webdataset_test

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::io {
+namespace lade::io::zip_test {
 
 using namespace lade::test;
 using namespace testing_support;
@@ -416,4 +416,4 @@ TEST(Zip, ReadsAllArchivesThatPythonWrites) {
     ASSERT_EQ(describe_all(open_text(file.content)), file.described);
 }
 
-}  // namespace lade::io
+}  // namespace lade::io::zip_test

@@ -33,7 +33,7 @@
 #include "../../support/seed.hpp"
 #include "../../support/web_server.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::client_test {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
@@ -1246,4 +1246,4 @@ TEST_P(Client, AnOpenStreamHoldsUpNoRequests) {
   EXPECT_EQ(sync_wait(runtime, get_within_a_stream(client(few), server.url())), 2000u);
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::client_test

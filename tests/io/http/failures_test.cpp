@@ -30,7 +30,7 @@
 #include "../../support/reactors.hpp"
 #include "../../support/web_server.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::failures_test {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
@@ -892,4 +892,4 @@ TEST_P(Failures, AHeadThatIsCutOffBehindSomeOfTheBodyIsNoOtherPart) {
     }
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::failures_test

@@ -35,7 +35,7 @@
 #include "../../support/seed.hpp"
 #include "../../support/web_server.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::fault_run_test {
 
 using namespace testing_support;
 using namespace std::chrono_literals;
@@ -255,4 +255,4 @@ TEST_P(FaultRun, GivesEveryObjectOverALossyNetwork) {
   if (!why_not.empty()) GTEST_SKIP() << why_not;
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::fault_run_test

@@ -2,10 +2,14 @@
 
 #include <gmock/gmock.h>
 
+namespace lade::io::http::library_test {
+
 using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(Library, DescribesLibcurlAndTheLibraryOfItsEncryption) {
-  EXPECT_THAT(lade::io::http::describe(), StartsWith("libcurl/"));
-  EXPECT_THAT(lade::io::http::describe(), HasSubstr("SSL/"));
+  EXPECT_THAT(describe(), StartsWith("libcurl/"));
+  EXPECT_THAT(describe(), HasSubstr("SSL/"));
 }
+
+}  // namespace lade::io::http::library_test

@@ -40,7 +40,7 @@
 #include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::s3_credentials_test {
 
 using namespace std::chrono_literals;
 using test::aws_environment;
@@ -776,4 +776,4 @@ TEST(S3Credentials, ThatExpireAreRenewedBesideARunThatSendsNoRequest) {
   EXPECT_GE(service.calls, 2);
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::s3_credentials_test

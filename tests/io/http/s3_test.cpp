@@ -37,7 +37,7 @@
 #include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::s3_test {
 
 using test::web_reply;
 using test::web_request;
@@ -827,4 +827,4 @@ TEST(S3Listing, ThatIsDamagedIsRefused) {
   refused_of("<IsTruncated>true</IsTruncated>", "it is truncated, and has no continuation token");
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::s3_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::io::http {
+namespace lade::io::http::sigv4_test {
 
 using namespace std::chrono;
 
@@ -59,4 +59,4 @@ TEST(Sigv4, EncodesEveryByteThatIsNotPlain) {
   EXPECT_EQ(percent_encoded("a/b", false), "a%2Fb");
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::sigv4_test

@@ -31,7 +31,7 @@
 #include "../../support/python_server.hpp"
 #include "../../support/seed.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::swift_test {
 
 using testing::AnyOf;
 using testing::ElementsAreArray;
@@ -529,4 +529,4 @@ TEST_F(Swift, TakesWholeUploadsOrNoneOverConnectionsThatBreakAnywhere) {
   EXPECT_GE(made, 5);
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::swift_test

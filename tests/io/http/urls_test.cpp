@@ -22,7 +22,7 @@
 #include "../../support/temp_dir.hpp"
 #include "../../support/web_server.hpp"
 
-namespace lade::io::http {
+namespace lade::io::http::urls_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -542,4 +542,4 @@ TEST_F(Urls, ThatAreAbsentAreAbsentBehindACache) {
   io::unmount(server.url("/"));
 }
 
-}  // namespace lade::io::http
+}  // namespace lade::io::http::urls_test

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::audio_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -865,4 +865,4 @@ TEST(LoadAudio, OfAUrlIsThatOfTheFile) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::audio_test

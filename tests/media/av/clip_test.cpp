@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::clip_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -655,4 +655,4 @@ TEST(DecodeClip, FramesOfPixelsThatAreNotSquareAreCroppedAsToTensorCropsThem) {
     });
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::clip_test

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace lade::media {
+namespace lade::media::codec_pool_test {
 
 // The context that a decoder of this file's best stream takes, and leaves for the next.
 static const AVCodecContext* context_for(const std::string& path, stream_kind kind,
@@ -170,4 +170,4 @@ TEST(CodecPool, DecodersThatAreUsedAtOnceHaveTheirOwn) {
   EXPECT_NE(first.get(), second.get());
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::codec_pool_test

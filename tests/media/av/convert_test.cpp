@@ -19,7 +19,7 @@
 #include <tuple>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::convert_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -336,4 +336,4 @@ TEST(ConvertFrame, AFormatThatIsNotHandledIsNamed) {
               testing::ThrowsMessage<error>(testing::HasSubstr("monow")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::convert_test

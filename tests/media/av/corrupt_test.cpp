@@ -40,7 +40,7 @@
 #include <malloc.h>
 #include <time.h>
 
-namespace lade::media {
+namespace lade::media::corrupt_test {
 
 // A video has 50 frames, and a decoder keeps 16 more at most, each of `most_pixels` with 6 bytes,
 // of 4:4:4 with 16 bits: 104 MB. The rest is for the states of decoders and demuxers.
@@ -318,4 +318,4 @@ TEST_F(Corrupt, ManySmallBoxesAreReadInFewPieces) {
   EXPECT_LT(from->reads(), 200);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::corrupt_test

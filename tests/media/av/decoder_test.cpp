@@ -27,7 +27,7 @@ extern "C" {
 #include <libavutil/frame.h>
 }
 
-namespace lade::media {
+namespace lade::media::decoder_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -546,4 +546,4 @@ INSTANTIATE_TEST_SUITE_P(Threads, FrameMemory, testing::Values(1, 2));
 
 INSTANTIATE_TEST_SUITE_P(Files, DecodeAudio, testing::ValuesIn(audio_recipes()), name_of_recipe);
 
-}  // namespace lade::media
+}  // namespace lade::media::decoder_test

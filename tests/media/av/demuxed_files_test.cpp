@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::demuxed_files_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -371,4 +371,4 @@ TEST(DemuxedFile, RefusesBytesOfNoFormat) {
               ThrowsMessage<error>(HasSubstr("x.bin")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::demuxed_files_test

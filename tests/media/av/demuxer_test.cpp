@@ -26,7 +26,7 @@ extern "C" {
 #include <libavcodec/codec_par.h>
 }
 
-namespace lade::media {
+namespace lade::media::demuxer_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -289,4 +289,4 @@ TEST(Demuxer, OpensPathsAndUrls) {
               ThrowsMessage<error>(HasSubstr("no-store://both.mp4")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::demuxer_test

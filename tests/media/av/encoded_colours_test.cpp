@@ -15,10 +15,7 @@ extern "C" {
 #include <libavutil/pixdesc.h>
 }
 
-// libx265 3.5 leaks a kilobyte for each encoder.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libx265"; }
-
-namespace lade::media {
+namespace lade::media::encoded_colours_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -472,4 +469,4 @@ TEST(EncodedColours, MakesAPacketOfEveryFrame) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::encoded_colours_test

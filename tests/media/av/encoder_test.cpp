@@ -13,10 +13,7 @@
 #include <memory>
 #include <span>
 
-// libx265 3.5 leaks a kilobyte for each encoder.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libx265"; }
-
-namespace lade::media {
+namespace lade::media::encoder_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -1399,4 +1396,4 @@ TEST(AudioEncoder, RefusesAQualityThatTheEncoderIgnores) {
       ThrowsMessage<error>(HasSubstr("the encoder has no such quality")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::encoder_test

@@ -18,7 +18,7 @@ extern "C" {
 #include <libavutil/error.h>
 }
 
-namespace lade::media {
+namespace lade::media::ffmpeg_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST(Ffmpeg, ItsMessagesArePrintedIfAsked) {
   set_ffmpeg_log(ffmpeg_log::quiet);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::ffmpeg_test

@@ -19,7 +19,7 @@ extern "C" {
 #include <libavutil/frame.h>
 }
 
-namespace lade::media {
+namespace lade::media::frame_test {
 
 static std::vector<frame> frames_of(std::string_view file, stream_kind kind) {
   const auto all = kind == stream_kind::video ? video_recipes() : audio_recipes();
@@ -152,4 +152,4 @@ TEST(Frame, ASliceOfAudioSharesTheMemoryAndHasItsOwnTime) {
 
 TEST(Frame, APictureHasNoSlices) { EXPECT_THROW((void)pictures("h264.mp4")[0].slice(0, 1), error); }
 
-}  // namespace lade::media
+}  // namespace lade::media::frame_test

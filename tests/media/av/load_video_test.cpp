@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::load_video_test {
 
 // 50 frames of 178 x 98, 25 per second.
 static std::string loaded_path() { return video_path(video_recipes()[0]); }
@@ -277,4 +277,4 @@ TEST(LoadClip, TakesItsTensorFromTheMemoryOfTheRuntime) {
   EXPECT_EQ(runs.memory().stats().used_bytes, 0U);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::load_video_test

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::log_mel_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -193,4 +193,4 @@ TEST(LogMel, WhatCannotWorkIsRefused) {
               ThrowsMessage<error>(HasSubstr("i16[1000]")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::log_mel_test

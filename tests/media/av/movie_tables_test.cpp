@@ -28,7 +28,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::movie_tables_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -356,4 +356,4 @@ TEST(MovieTables, AFileWhoseLastTablesListSamplesBehindItsEndIsRefused) {
   expect_missing(bytes_of(cut), "its tables list samples up to byte ");
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::movie_tables_test

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace lade::media {
+namespace lade::media::muxer_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -610,4 +610,4 @@ TEST(Muxer, FinishesNoFileWhoseStreamsItRefusesWhenItBegins) {
   file_is_of_no_use(none);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::muxer_test

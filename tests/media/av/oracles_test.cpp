@@ -29,7 +29,7 @@
 
 #include <sys/wait.h>
 
-namespace lade::media {
+namespace lade::media::oracles_test {
 
 struct frame_query {
   std::string path;
@@ -199,4 +199,4 @@ TEST_P(Oracles, HaveTheSameFramesByTime) {
 INSTANTIATE_TEST_SUITE_P(Libraries, Oracles, testing::Values("PyAV", "torchcodec"),
                          [](const auto& of) { return std::string(of.param); });
 
-}  // namespace lade::media
+}  // namespace lade::media::oracles_test

@@ -26,7 +26,7 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 }
 
-namespace lade::media {
+namespace lade::media::packet_index_test {
 
 static packet_index indexed(const media_recipe& recipe) {
   const auto path = video_path(recipe);
@@ -282,4 +282,4 @@ TEST(StoredStream, HasAllThatTheFileStates) {
     expect_stream_survives(audio_path(recipe), stream_kind::audio);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::packet_index_test

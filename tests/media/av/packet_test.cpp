@@ -29,7 +29,7 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 }
 
-namespace lade::media {
+namespace lade::media::packet_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -290,4 +290,4 @@ TEST(FilterPackets, UnknownFiltersAndOptionsAreRefused) {
   EXPECT_THROW(filter_packets(short_packets(), "h264_metadata=no_such_option=1"), error);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::packet_test

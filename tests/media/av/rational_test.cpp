@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-namespace lade::media {
+namespace lade::media::rational_test {
 
 constexpr auto largest = std::numeric_limits<std::int64_t>::max();
 constexpr auto smallest = std::numeric_limits<std::int64_t>::min();
@@ -140,4 +140,4 @@ TEST(Rational, UnitsAreCountedExactlyAndClamped) {
   EXPECT_EQ(nearest_units(least, INT64_MAX), 0);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::rational_test

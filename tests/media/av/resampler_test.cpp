@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::resampler_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -140,4 +140,4 @@ TEST(Resampler, RatesThatDifferTooMuchAreRefused) {
               ThrowsMessage<error>(HasSubstr("factor of 256")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::resampler_test

@@ -13,7 +13,7 @@
 #include <string>
 #include <tuple>
 
-namespace lade::media {
+namespace lade::media::save_image_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -272,4 +272,4 @@ TEST(SaveImage, RestoresGreyRgbaAndPlanes) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::save_image_test

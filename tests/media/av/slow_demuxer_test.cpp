@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::slow_demuxer_test {
 
 using test::scripted_reader;
 using testing::HasSubstr;
@@ -236,4 +236,4 @@ INSTANTIATE_TEST_SUITE_P(Reactors, SlowDemuxer,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
                          reactor_name);
 
-}  // namespace lade::media
+}  // namespace lade::media::slow_demuxer_test

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::video_test {
 
 static std::vector<frame_digest> digests_of(const std::vector<frame>& frames) {
   std::vector<frame_digest> digests;
@@ -803,4 +803,4 @@ TEST(Video, WhoseHeaderStatesAnotherNumberOfFramesHasThoseThatAreThere) {
   }
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::video_test

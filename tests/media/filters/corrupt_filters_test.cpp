@@ -23,7 +23,7 @@
 
 #include <malloc.h>
 
-namespace lade::media {
+namespace lade::media::corrupt_filters_test {
 
 // 50 frames and a decoder's references, 16 at most, each of 2^18 pixels with 6 bytes: 104 MB. The
 // results are small.
@@ -103,4 +103,4 @@ TEST_F(CorruptFilters, AudioIsResampledOrAnErrorOfOurs) {
   EXPECT_GT(samples, 0);
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::corrupt_filters_test

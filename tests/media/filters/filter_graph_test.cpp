@@ -24,7 +24,7 @@ extern "C" {
 #include <libavutil/opt.h>
 }
 
-namespace lade::media {
+namespace lade::media::filter_graph_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -480,4 +480,4 @@ TEST(FilterGraph, MisuseIsRefused) {
   EXPECT_THAT([&] { two.finish(); }, ThrowsMessage<error>(HasSubstr("had no frame")));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::filter_graph_test

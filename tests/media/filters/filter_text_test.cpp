@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lade::media {
+namespace lade::media::filter_text_test {
 
 using testing::HasSubstr;
 using testing::ThrowsMessage;
@@ -316,4 +316,4 @@ TEST(FilterText, PlanarSampleFormatsHaveAPlaneForEachChannel) {
                                  std::to_string(channel) + "' -c:a pcm_f32le -f f32le -"));
 }
 
-}  // namespace lade::media
+}  // namespace lade::media::filter_text_test
