@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-// Runs only the tests of the source. Of the tests that a filter selects, excludes all others.
+// Narrows the filter of GoogleTest to the tests of the source.
 static void run_only(std::string_view source) {
   auto& filter = testing::GTEST_FLAG(filter);
   const bool has_filter = filter != "*";
