@@ -142,7 +142,7 @@ class told_texts {
 };
 
 TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
-  runtime runtime({.threads = 2});  // b hangs on one of them, and may be called before a
+  runtime runtime({.threads = 2});  // one for the call that hangs
   test::gate gate;
   told_texts told;
   auto note = [&](const std::string& text) { told.add(text); };
