@@ -77,6 +77,7 @@ class thread_pool final : public detail::executor {
   void post(detail::job work) noexcept override;
   bool run_some() noexcept override;
   bool has_nearer(unsigned distance) const noexcept override;
+  bool has_idle_thread() const noexcept override;
 
   // Awaits function(arguments...) on a thread of the pool. Copies or moves the arguments. Pass a
   // function and its arguments rather than a capturing lambda: GCC 12 destroys a capturing lambda

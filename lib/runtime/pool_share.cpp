@@ -63,4 +63,12 @@ bool pool_share::has_nearer(unsigned distance) const noexcept {
   return pool_.has_nearer(distance);
 }
 
+bool pool_share::has_idle_thread() const noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) return false;
+  }
+  return pool_.has_idle_thread();
+}
+
 }  // namespace lade::detail

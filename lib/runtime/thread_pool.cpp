@@ -284,4 +284,9 @@ bool thread_pool::has_nearer(unsigned distance) const noexcept {
   return !state_->queue.empty() && state_->queue.front().distance < distance;
 }
 
+bool thread_pool::has_idle_thread() const noexcept {
+  std::lock_guard lock(state_->mutex);
+  return state_->sleeping > 0 && state_->queue.empty();
+}
+
 }  // namespace lade

@@ -47,7 +47,7 @@ bool slot_ring::filled_awaiter::take() {
   auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this);
   if (consumer && ring_.has_work()) {  // another worker may take that work meanwhile
     lock.unlock();
-    if (posts_consumer_)
+    if (posts_consumer_ && consumer->has_idle_thread())
       consumer->resume_later();
     else
       consumer->resume_here_or_later();

@@ -106,6 +106,29 @@ TEST(PoolShare, KnowsWhatIsNearerInItsQueueAndInThePools) {
             "-----n-nn");
 }
 
+TEST(PoolShare, HasAnIdleThreadOnlyIfItMayUseOneAndThePoolHasOne) {
+  std::latch first_stands(1), second_stands(1), lifted(1);
+  thread_pool pool({.threads = 2});
+  auto share = std::make_shared<pool_share>(pool, 1);
+  test::wait_until([&] { return share->has_idle_thread(); });
+  share->post(job_of([&] {
+    first_stands.count_down();
+    lifted.wait();
+  }));
+  first_stands.wait();
+  test::wait_until([&] { return pool.has_idle_thread(); });
+  EXPECT_FALSE(share->has_idle_thread());
+  auto other = std::make_shared<pool_share>(pool, 1);
+  EXPECT_TRUE(other->has_idle_thread());
+  pool.post(job_of([&] {
+    second_stands.count_down();
+    lifted.wait();
+  }));
+  second_stands.wait();
+  EXPECT_FALSE(other->has_idle_thread());
+  lifted.count_down();
+}
+
 TEST(PoolShare, MayBeLetGoByItsLastJob) {
   thread_pool pool({.threads = 2});
   for (int i = 0; i < 500; ++i) {

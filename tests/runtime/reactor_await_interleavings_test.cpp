@@ -149,6 +149,7 @@ thread_pool::~thread_pool() = default;
 void thread_pool::post(detail::job) noexcept {}
 bool thread_pool::run_some() noexcept { return false; }
 bool thread_pool::has_nearer(unsigned) const noexcept { return false; }
+bool thread_pool::has_idle_thread() const noexcept { return false; }
 
 runtime::runtime(const runtime_options&) : memory_(0), kind_(), process_(0) {
   reactors_.push_back(std::make_unique<manual_reactor>());

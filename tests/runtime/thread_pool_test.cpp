@@ -3,6 +3,8 @@
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 
+#include "../support/pipelines.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -122,6 +124,18 @@ TEST(ThreadPool, TellsWhetherTheNextJobIsNearer) {
   EXPECT_TRUE(pool.has_nearer(3));
   EXPECT_FALSE(pool.has_nearer(2));
   block.lift();
+}
+
+TEST(ThreadPool, TellsWhetherAThreadIsIdle) {
+  thread_pool pool({.threads = 2});
+  test::wait_until([&] { return pool.has_idle_thread(); });
+  roadblock first(pool);
+  test::wait_until([&] { return pool.has_idle_thread(); });
+  roadblock second(pool);
+  EXPECT_FALSE(pool.has_idle_thread());
+  first.lift();
+  test::wait_until([&] { return pool.has_idle_thread(); });
+  second.lift();
 }
 
 struct reposting_job {

@@ -590,6 +590,25 @@ TEST(Map, OnAPoolOfTheirOwnTheStageBehindGoesFirst) {
               SizeIs(all));
 }
 
+// Behind a call as long as the first one, the item would be delivered by an idle thread. The pool
+// has none, and the call for the second item does not return before the delivery.
+TEST(Map, DeliversAnItemBeforeTheNextCallIfNoThreadIsIdle) {
+  runtime runtime({.threads = 1});
+  test::gate gate;
+  auto call = [&](int i) {
+    auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(i == 0 ? 300 : 0);
+    while (std::chrono::steady_clock::now() < end) {}
+    if (i == 1) gate.pass();
+    return i;
+  };
+  auto give = [](int i) -> task<int> { co_return i; };
+  map_options two{.concurrency = 2};
+  auto items = runtime.run(from(test::up_to(4)) | map(give, two) | map(call, two));
+  EXPECT_EQ(items.wait_next(), 0);
+  gate.open();
+  EXPECT_THAT(collect(items), ElementsAre(1, 2, 3));
+}
+
 TEST(Map, RefusesAPoolForTasks) {
   thread_pool pool({.threads = 1});
   EXPECT_THAT([&] { from(numbers{1}) | map(give_task, {.pool = &pool, .name = "ask"}); },

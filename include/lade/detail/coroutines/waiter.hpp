@@ -78,6 +78,12 @@ class listed_waiter : private parked_coroutine {
       parked_coroutine::resume_here();
   }
 
+  // Whether its executor has an idle thread, which would run the coroutine at once.
+  bool has_idle_thread() const noexcept {
+    auto* context = execution();
+    return context && context->home && context->home->has_idle_thread();
+  }
+
  protected:
   // Parks the coroutine in `list`, unless `settled()` says under the mutex that there is nothing
   // to wait for. Returns whether it parked.

@@ -43,6 +43,9 @@ class executor {
   // Whether the next job has a smaller distance.
   virtual bool has_nearer(unsigned) const noexcept { return false; }
 
+  // Whether a job posted now would start at once: a thread is idle, and no job waits.
+  virtual bool has_idle_thread() const noexcept { return false; }
+
   // Whether the calling thread belongs to the executor.
   bool is_current() const noexcept;
 

@@ -30,6 +30,7 @@ class pool_share final : public executor, public std::enable_shared_from_this<po
   void post(job work) noexcept override;
   bool run_some() noexcept override;
   bool has_nearer(unsigned distance) const noexcept override;
+  bool has_idle_thread() const noexcept override;
 
  private:
   struct turn {

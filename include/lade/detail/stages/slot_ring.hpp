@@ -94,8 +94,8 @@ class slot_ring {
   // The ring must be closed before a stop ends the other waits.
   //
   // take_filled() resumes a consumer that waits for the finished slot. If there is another filled
-  // slot, the consumer runs inline before the worker gets it; with `posts_consumer`, another thread
-  // runs the consumer meanwhile.
+  // slot, the consumer runs inline before the worker gets it. Exception: with `posts_consumer`, an
+  // idle thread of the consumer's executor runs the consumer meanwhile.
   [[nodiscard]] free_awaiter take_free(std::size_t filled) noexcept;
   [[nodiscard]] filled_awaiter take_filled(std::size_t finished,
                                            bool posts_consumer = false) noexcept;
