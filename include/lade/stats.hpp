@@ -59,6 +59,7 @@ struct stage_statistics {
   unsigned shared_threads = 0;           // runtime threads shared by automatic stages; else 0
   bool on_reactor = false;               // whether its workers wait rather than compute
   std::size_t slots = 0;                 // capacity in items; 0 if it passes them on at once
+  std::size_t depth = 0;                 // of `slots`: items in them now, working or done included
   bool gathers = false;                  // whether it holds results of several paths or inputs
   unsigned inputs = 1;                   // stages that it takes items from; 0 for a source
   std::uint64_t in = 0;                  // items taken from the stage before
@@ -373,6 +374,7 @@ class stage_counters {
   std::string groups;  // "of 8": size of its groups, if a later stage splits them
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              repeated = 0, bytes = 0;
+  std::atomic<std::size_t> depth = 0;
   std::atomic<std::uint64_t> allocated = 0;     // bytes of buffers
   std::atomic<std::uint64_t> most_at_once = 0;  // most bytes allocated at once without waiting
   call_time busy;

@@ -163,6 +163,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"shared_threads", std::to_string(stage.shared_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},
       {"slots", std::to_string(stage.slots)},
+      {"depth", std::to_string(stage.depth)},
       {"gathers", stage.gathers ? "true" : "false"},
       {"inputs", std::to_string(stage.inputs)},
       {"in", std::to_string(stage.in)},

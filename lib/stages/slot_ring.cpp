@@ -197,6 +197,7 @@ void slot_ring::record_filled(std::size_t slot) noexcept {
     ready_.push(slot);
   else
     begun_.splice(begun_.end(), others_, where_[slot]);
+  record_depth();
   if (consumer_waits_) record_wanted();
 }
 
@@ -230,6 +231,7 @@ void slot_ring::close() noexcept {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
+    record_depth();
     woken = workers_.settle_all();
     settle_feeders(woken);
     if (auto* consumer = claim_consumer(none)) woken.push_back(*consumer);
@@ -267,6 +269,7 @@ std::size_t slot_ring::pop_done() noexcept {
   auto slot = ready_.pop();
   places_[slot] = place::outside;
   --in_flight_;
+  record_depth();
   return slot;
 }
 
@@ -325,6 +328,11 @@ void slot_ring::record_missing(missing now) noexcept {
   if (before == missing::memory) counters_->memory_wait.end(time);
   if (now == missing::slot) counters_->output_wait.begin(time);
   if (now == missing::memory) counters_->memory_wait.begin(time);
+}
+
+void slot_ring::record_depth() noexcept {
+  if (options_.measures_feeders)
+    counters_->depth.store(closed_ ? 0 : in_flight_, std::memory_order_relaxed);
 }
 
 listed_waiter* slot_ring::claim_feeder() noexcept {

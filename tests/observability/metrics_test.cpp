@@ -26,6 +26,8 @@ static run_statistics two_stages() {
   stage_statistics stage;
   stage.name = "map";
   stage.workers = 4;
+  stage.slots = 16;
+  stage.depth = 5;
   stage.out = 200;
   stage.busy = stage.returned = 1500ms;
   stage.p99 = 2ms;
@@ -48,6 +50,13 @@ TEST(Prometheus, TellsStagesOfOneNameApart) {
   auto text = to_prometheus(two_stages());
   EXPECT_THAT(text, HasSubstr("lade_stage_items_total{stage=\"map\"} 200\n"
                               "lade_stage_items_total{stage=\"map (2)\"} 200\n"));
+}
+
+TEST(Prometheus, TellsHowFullAStageIs) {
+  auto text = to_prometheus(two_stages());
+  EXPECT_THAT(text,
+              HasSubstr("# TYPE lade_stage_depth gauge\nlade_stage_depth{stage=\"map\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("lade_stage_slots{stage=\"map\"} 16\n"));
 }
 
 TEST(Prometheus, DurationsAreASummary) {

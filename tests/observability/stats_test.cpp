@@ -890,6 +890,13 @@ TEST(StatisticsText, HasTheQuantilesOfWaits) {
   has("sink_wait", run.sink_waits);
 }
 
+TEST(StatisticsText, HasTheDepthOfAStage) {
+  auto stage = decoder(1s);
+  stage.slots = 16;
+  stage.depth = 5;
+  EXPECT_THAT(to_json(run_of({stage})), HasSubstr("\"slots\":16,\"depth\":5,"));
+}
+
 // What has happened in some time that begins now.
 template <class T>
 static run_statistics meanwhile(const run<T>& of) {
@@ -938,8 +945,12 @@ TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
   EXPECT_EQ(now.sink_wait, 0ns);
   EXPECT_EQ(now.sink_blocked, 0ns);
   EXPECT_EQ(now.stages[1].output_waits.total(), 0u) << "of waits that are over";
+  EXPECT_EQ(now.stages[1].depth, 1u) << "without the one that the next stage has taken";
+  EXPECT_EQ(now.stages[2].depth, 2u);
   EXPECT_EQ(collect(items), up_to(20));
   auto since = items.statistics() - full;
+  EXPECT_EQ(since.stages[1].depth, 0u);
+  EXPECT_EQ(since.stages[2].depth, 0u);
   expect_a_wait_of(now.elapsed, since.stages[1].output_waits);
   expect_a_wait_of(now.elapsed, since.stages[2].output_waits);
 }

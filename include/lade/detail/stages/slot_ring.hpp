@@ -40,8 +40,8 @@ struct slot_ring_options {
   // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
 
-  // Whether the statistics count the time in which at least one feeder waits for a slot
-  // (output_wait) or for memory (memory_wait).
+  // Whether the statistics count the items in the slots (depth), and the time in which at least one
+  // feeder waits for a slot (output_wait) or for memory (memory_wait). One ring of a stage at most.
   bool measures_feeders = false;
 };
 
@@ -223,6 +223,7 @@ class slot_ring {
   std::size_t begin_item() noexcept;
   void return_slot(std::size_t slot) noexcept { free_.push_back(short_number(slot)); }  // reserved
   void record_missing(missing now) noexcept;
+  void record_depth() noexcept;
   listed_waiter* claim_feeder() noexcept;
   void claim_feeders(wait_list& woken) noexcept;
   void settle_feeders(wait_list& woken) noexcept;
