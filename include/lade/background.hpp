@@ -119,9 +119,11 @@ class background_stage {
 // Caches: if a cache yields all items of a pass, the steps before the cache are not opened, and
 // their background work is not started.
 template <class F, class... Args>
-  requires std::same_as<std::invoke_result_t<const F&, const Args&...>, task<>>
 background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
     F&& work, const background_options& options = {}, Args&&... arguments) {
+  static_assert(std::is_invocable_r_v<task<>, const F&, const Args&...>,
+                "lade::background: the function must take the arguments, be callable as const, and "
+                "return a task<>");
   return {std::forward<F>(work), options, {std::forward<Args>(arguments)...}};
 }
 

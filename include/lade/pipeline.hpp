@@ -95,6 +95,13 @@ auto operator|(const P& in, const S& stage) {
   return stage.attach(in);
 }
 
+template <class T, class S>
+  requires(!accepts<pipeline<T>, S>)
+pipeline<T> operator|(const pipeline<T>& in, const S&) {
+  static_assert(!std::movable<T>, "lade: the stage does not take items of this type");
+  return in;
+}
+
 namespace detail {
 
 // The last nodes of several pipelines.
