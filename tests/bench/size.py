@@ -37,7 +37,7 @@ NOT_DATA = re.compile(r"(friend|using|static|inline static|typedef|template|enum
                       r"explicit|virtual|static_assert)\b|,|.*\boperator\b", re.S)
 SPECIFIERS = re.compile(r"^(?:mutable|\[\[[^\]]*\]\]|alignas\([^)]*\)|\s)+")
 POINTS = re.compile(r"[*&]|\b(?:shared|unique|counted|weak|node)_ptr\b|\bowner<")
-QUEUE = re.compile(r"^(?:channel<|slot_ring$|std::vector<std::deque<)[^&*]*$")
+QUEUE = re.compile(r"^(?:channel<|slot_ring$|std::vector<(?:std::unique_ptr<)?std::deque<)[^&*]*$")
 TAKE = re.compile(r"co_await [\w.>()*\[\]-]*\bnext(?:_\w+)?\(")
 PUT = re.compile(r"(?:\.|->)(?:push|take_free)\(|split->give\(|(?:->|\s)start\w*\(")
 COROUTINE = re.compile(r"\b(?:task|generator|async_generator)(?:<[^;{}()]*>)?\s+(?:\w+(?:<\w+>)?::)*(\w+)\(")

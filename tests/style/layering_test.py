@@ -13,6 +13,7 @@ POSIX = ["arpa/*.h", "dirent.h", "fcntl.h", "linux/*.h", "netdb.h", "netinet/*.h
          "pthread.h", "sched.h", "signal.h", "sys/*.h", "unistd.h"]
 UMBRELLA = "include/lade/lade.hpp"  # includes headers of every folder of the core
 STANDARD = r"[a-z0-9_]+"
+COSTLY = ["fstream", "iostream", "regex"]  # not in headers of include: each program would pay
 BESIDE = r'"\w+\.hpp"'  # a private header, in the same directory
 OUTSIDE = "tests/support/toy_module.hpp"  # a module of others, from public headers alone
 
@@ -63,6 +64,8 @@ def may_include(registry, path, what):
     module, folder, public = owner(registry, path)
     if path == UMBRELLA:
         folder = module.folders[-1]
+    if path.startswith("include/") and what in COSTLY:
+        return False
     if re.fullmatch(STANDARD, what) or (not public and re.fullmatch(BESIDE, what)):
         return True
     if what.startswith("lade/"):
