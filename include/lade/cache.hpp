@@ -80,10 +80,12 @@ bool meet(const lineage& a, const lineage& b) noexcept;
 // The items that a cache keeps of one run. Immutable once published.
 template <class T>
 struct kept_pass {
-  explicit kept_pass(const source_pass& of) : epoch(of.epoch), seed(of.seed), first(of.first) {}
+  explicit kept_pass(const source_pass& of)
+      : epoch(of.epoch), seed(of.seed), round(of.round), first(of.first) {}
 
   std::uint64_t epoch;
   std::uint64_t seed;
+  std::uint64_t round;
   std::uint64_t first;
   std::vector<held_item<T>> items;
   std::shared_ptr<const lineage> positions;  // positions of the items
@@ -95,6 +97,7 @@ struct kept_pass {
     sources.first = first;
     sources.epoch = epoch;
     sources.seed = seed;
+    sources.round = round;
     sources.kept = positions;
     return run.over(std::move(sources));
   }

@@ -132,8 +132,10 @@ class repeat_stage {
   static void begin_behind(std::uint64_t last, detail::open_context& run) {
     auto sources = *run.pass;
     if (last < sources.first) return;
-    sources.span -= last + 1 - sources.first;
-    sources.first = last + 1;
+    const auto passed = last + 1 - sources.first;
+    sources.span -= passed;
+    sources.first += passed;
+    sources.round += passed;
     run = run.over(std::move(sources));
   }
 

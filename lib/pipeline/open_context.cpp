@@ -84,7 +84,7 @@ void open_context::depends_on_epoch(const std::vector<order_step>& steps) const 
 }
 
 std::uint64_t open_context::round() const noexcept {
-  return pass->first == 0 ? pass->epoch : random(pass->epoch, pass->first)();
+  return pass->round == 0 ? pass->epoch : random(pass->epoch, pass->round)();
 }
 
 std::optional<unsigned> open_context::concurrency_of_trial() const {

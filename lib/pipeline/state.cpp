@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -15,7 +16,7 @@
 
 namespace lade {
 
-static constexpr std::uint64_t state_version = 4;
+static constexpr std::uint64_t state_version = 5;
 
 using detail::json_of;
 using detail::json_of_bytes;  // paths may have any bytes
@@ -104,6 +105,9 @@ void require_possible(const state& saved, std::string_view doing) {
   require_positions(saved.own, doing);
   require_positions(saved.open, doing);
   require_position(saved.parts, doing);
+  if (saved.parts > 0 && saved.open.empty())
+    throw error(errc::invalid_argument, doing,
+                "it has delivered parts of an item without positions");
   if (saved.steps_taken > saved.steps || saved.steps_repeated > saved.steps_taken)
     throw error(errc::invalid_argument, doing, "it has taken more steps than there are");
   for (auto& source : saved.sources) {
@@ -153,11 +157,13 @@ class state_reader {
                               std::vector<state::source>*, std::vector<state::choices>*>;
 
   void read_members(const std::string& of, const std::map<std::string_view, target>& targets) {
+    std::set<std::string> names;
     expect('{');
     do {
       auto name = read_string();
       auto found = targets.find(name);
       if (found == targets.end()) fail_member(name, of);
+      if (!names.insert(name).second) fail("\"" + name + "\" is there twice");
       expect(':');
       std::visit([this](auto* into) { read_into(*into); }, found->second);
     } while (accept(','));

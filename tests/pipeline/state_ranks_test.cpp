@@ -307,6 +307,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   other.sources[0].since.add({0, (std::uint64_t{1} << 61) + 1});
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered more than there is"));
   other = rank(1);
+  other.open.add(1);
   other.parts = 1;
   EXPECT_THAT(merging({rank(0), other}), says("rank 1 is amid the parts of an item"));
   auto far = [&](std::uint64_t number, std::uint64_t steps) {

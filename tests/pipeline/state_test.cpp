@@ -961,7 +961,7 @@ static state any_state(random& draw) {
                            some_positions()});
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
-  any.parts = draw.below(1000);
+  if (!any.open.empty()) any.parts = draw.below(1000);
   any.open_size = draw.below(1000);
   any.steps = draw.below(3);
   any.steps_taken = draw.below(any.steps + 1);
@@ -1022,7 +1022,7 @@ TEST(StateText, OfNamesThatAreNotUtf8ResumesTheRun) {
 
 // What no run can have delivered: everything in it is the number `far`.
 static std::vector<std::string> impossible_states(const std::string& far) {
-  auto with = [](const std::string& members) { return "{\"lade_state\":4," + members + "}"; };
+  auto with = [](const std::string& members) { return "{\"lade_state\":5," + members + "}"; };
   auto range = [&](const char* first) { return std::string("[[") + first + "," + far + "]]"; };
   return {
       with("\"delivered\":" + range("0")),
@@ -1043,7 +1043,7 @@ TEST(StateText, OfPositionsThatNoSourceHasIsRefused) {
   for (auto far : {"18446744073709551615", "18446744073709551614", "4611686018427387904"})
     for (auto& text : impossible_states(far))
       EXPECT_THAT([&] { state_from_json(text); }, ThrowsMessage<error>(HasSubstr(far))) << text;
-  EXPECT_EQ(state_from_json("{\"lade_state\":4,\"delivered\":[[0,4611686018427387903]]}").rank, 0u);
+  EXPECT_EQ(state_from_json("{\"lade_state\":5,\"delivered\":[[0,4611686018427387903]]}").rank, 0u);
 }
 
 TEST(State, OfPositionsThatNoSourceHasIsRefusedWhenTheRunBegins) {
@@ -1059,7 +1059,7 @@ TEST(State, OfPositionsThatNoSourceHasIsRefusedWhenTheRunBegins) {
 }
 
 TEST(StateText, MayHaveSpace) {
-  auto read = state_from_json(" { \"lade_state\" : 4 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
+  auto read = state_from_json(" { \"lade_state\" : 5 ,\n \"delivered\" : [ [ 0 , 4 ] ] } ");
   EXPECT_EQ(read.delivered.size(), 5u);
 }
 
@@ -1067,12 +1067,12 @@ TEST(StateText, ErrorsTellWhere) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   auto reading = [](std::string text) { return [text] { state_from_json(text); }; };
   EXPECT_THAT(reading(""), says("read a state: expected { (at character 0)"));
-  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 4"));
-  EXPECT_THAT(reading("{\"lade_state\":1,\"old\":9}"), says("version 1 of states, not 4"));
-  EXPECT_THAT(reading("{\"lade_state\":3,\"parts\":1}"), says("version 3 of states, not 4"));
-  EXPECT_THAT(reading("{\"lade_state\":5,\"new\":[]}"), says("version 5 of states, not 4"));
-  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 4"));
-  EXPECT_THAT(reading("{\"lade_state\":4}}"), says("more text than a state"));
+  EXPECT_THAT(reading("{\"lade_state\":1}"), says("version 1 of states, not 5"));
+  EXPECT_THAT(reading("{\"lade_state\":1,\"old\":9}"), says("version 1 of states, not 5"));
+  EXPECT_THAT(reading("{\"lade_state\":3,\"parts\":1}"), says("version 3 of states, not 5"));
+  EXPECT_THAT(reading("{\"lade_state\":6,\"new\":[]}"), says("version 6 of states, not 5"));
+  EXPECT_THAT(reading("{\"epoch\":1}"), says("version 0 of states, not 5"));
+  EXPECT_THAT(reading("{\"lade_state\":5}}"), says("more text than a state"));
   EXPECT_THAT(reading("{\"seeds\":1}"), says("\"seeds\" is not part of a state"));
   EXPECT_THAT(reading("{\"seed\":x}"), says("expected a whole number (at character 8)"));
   EXPECT_THAT(reading("{\"seed\":99999999999999999999}"), says("expected a whole number"));
@@ -1083,14 +1083,17 @@ TEST(StateText, ErrorsTellWhere) {
   EXPECT_THAT(reading("{\"sources\":[{\"end\":1}]}"), says("\"end\" is not part of a source"));
   EXPECT_THAT(reading("{\"sources\":[{\"begin\":1},{\"begin\":1}]}"),
               says("sources that do not ascend"));
+  EXPECT_THAT(reading("{\"epoch\":0,\"epoch\":3}"), says("\"epoch\" is there twice"));
+  EXPECT_THAT(reading("{\"lade_state\":5,\"parts\":2}"),
+              says("it has delivered parts of an item without positions"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));
   EXPECT_THAT(reading("{\"stages\":[\"\\n\"]}"), says("an escape that states do not have"));
   EXPECT_THAT(reading("{\"stages\":[\"\\ufffd\"]}"), says("an escape that states do not have"));
   EXPECT_THAT(reading("{\"stages\":[\"\\udc7f\"]}"), says("an escape that states do not have"));
-  EXPECT_THAT(reading("{\"lade_state\":4,\"rank\":1}"), says("it is of rank 1 of 1"));
-  EXPECT_THAT(reading("{\"lade_state\":4,\"steps\":3,\"steps_taken\":4}"),
+  EXPECT_THAT(reading("{\"lade_state\":5,\"rank\":1}"), says("it is of rank 1 of 1"));
+  EXPECT_THAT(reading("{\"lade_state\":5,\"steps\":3,\"steps_taken\":4}"),
               says("it has taken more steps than there are"));
-  EXPECT_THAT(reading("{\"lade_state\":4,\"steps\":3,\"steps_taken\":2,\"steps_repeated\":3}"),
+  EXPECT_THAT(reading("{\"lade_state\":5,\"steps\":3,\"steps_taken\":2,\"steps_repeated\":3}"),
               says("it has taken more steps than there are"));
 }
 

@@ -38,6 +38,10 @@ struct source_pass {
   std::uint64_t epoch = 0;
   std::uint64_t seed = 0;
 
+  // Distinguishes the rounds of a repeat: positions of the rounds before. 0 in the first one. The
+  // same for all sources, so that shuffles with equal seeds give equal orders.
+  std::uint64_t round = 0;
+
   // Skipped positions: their items are in a cache. Null if there are none.
   std::shared_ptr<const lineage> kept = nullptr;
 
