@@ -28,10 +28,10 @@ struct background_options {
 
 namespace detail {
 
-// Starts `work` on a reactor, concurrently with the stages of a run. When the run is over, it asks
-// the work to stop and waits for its end. An exception of the work ends the run, except
-// error(stopped) after that request.
-void start_background(run_state& run, std::string name, task<> work);
+// Starts the task that `work` returns on a reactor, concurrently with the stages of a run. When the
+// run is over, it asks the task to stop and waits for its end. An exception of `work` or of the
+// task ends the run, except error(stopped) after that request.
+void start_background(run_state& run, std::string name, const std::function<task<>()>& work);
 
 // The node of background work. Its items are those of the node before.
 template <class T, class Work>
@@ -44,7 +44,7 @@ class background_node final : public node<T> {
         name_(std::move(name)) {}
 
   async_generator<T> open(const open_context& run) const override {
-    if (run.run->begins_background(&*work_)) start_background(*run.run, name_, (*work_)());
+    if (run.run->begins_background(&*work_)) start_background(*run.run, name_, std::cref(*work_));
     return async_generator<T>(before_->open_in(run));
   }
 

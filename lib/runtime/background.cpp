@@ -48,9 +48,18 @@ static task<> work_until(std::stop_token over, run_state& run, std::string name,
   }
 }
 
-void start_background(run_state& run, std::string name, task<> work) {
+static task<> begin_background(const std::string& name, const std::function<task<>()>& work) {
+  try {
+    return work();
+  } catch (...) {
+    fail_background(name);
+  }
+}
+
+void start_background(run_state& run, std::string name, const std::function<task<>()>& work) {
+  auto begun = begin_background(name, work);
   auto over = run.over.get_token();
-  run.children().start(work_until(std::move(over), run, std::move(name), std::move(work)));
+  run.children().start(work_until(std::move(over), run, std::move(name), std::move(begun)));
 }
 
 }  // namespace detail
@@ -58,7 +67,7 @@ void start_background(run_state& run, std::string name, task<> work) {
 bool start_background(const context& where, const void* key, std::string name,
                       const std::function<task<>()>& work) {
   if (!where.run || !where.run->begins_background(key)) return false;
-  detail::start_background(*where.run, std::move(name), work());
+  detail::start_background(*where.run, std::move(name), work);
   return true;
 }
 

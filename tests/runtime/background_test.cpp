@@ -136,6 +136,14 @@ TEST(Background, AFailureEndsTheRunAndIsNamed) {
   EXPECT_THAT(take_all, ThrowsMessage<stage_error>(HasSubstr("refresh: the token has expired")));
 }
 
+TEST(Background, AFailureOfTheCallThatMakesTheTaskIsNamedToo) {
+  runtime runtime({.threads = 2});
+  auto refuse = []() -> task<> { throw std::runtime_error("no credentials"); };
+  auto items = from(up_to(3)) | background(refuse, {.name = "renew"});
+  EXPECT_THAT([&] { collect(runtime, items); },
+              ThrowsMessage<stage_error>(HasSubstr("renew: no credentials")));
+}
+
 static task<> stop_by_itself(shared_log log) {
   co_await log->may_fail;
   throw error(errc::stopped, "refresh a token");
