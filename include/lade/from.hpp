@@ -532,7 +532,9 @@ auto from(Source source, const from_options& options = {}) {
         !detail::unfinished_listing<Source>,
         "lade::from: a listing has list(), which returns a generator, and list_all(), and "
         "both are callable as const");
-    static_assert(std::ranges::input_range<Source>, "lade::from: not something with items");
+    static_assert(std::ranges::input_range<Source>,
+                  "lade::from: the source must be a range, a function without arguments, an index "
+                  "source or a listing; not a C array, which is passed as a pointer");
     using value = std::ranges::range_value_t<Source>;
     if constexpr (std::ranges::input_range<const Source>)
       return detail::make_source<value>(options,
@@ -558,7 +560,7 @@ auto from_index(std::uint64_t size, F function, const from_options& options = {}
    public:
     list(std::uint64_t items, F item) : size_(items), function_(std::move(item)) {}
     std::uint64_t size() const override { return size_; }
-    value at(std::uint64_t i) const override { return function_(i); }
+    value at(std::uint64_t i) const override { return std::invoke(function_, i); }
 
    private:
     std::uint64_t size_;

@@ -226,6 +226,7 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
 // Tuples with one item of each input, until one input ends.
 template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
+  static_assert(sizeof...(In) > 0, "lade::zip: there must be an input");
   return detail::make_pipeline<std::tuple<In...>>(
       detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::open_context& run) {
         auto& counters = run.add_stage("zip", sizeof...(In));

@@ -114,6 +114,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // Awaits the next item. Returns nothing at the end of the run. If the run has failed, delivers
   // the items before the failure, then rethrows the failure (a stage_error if a stage failed), then
   // returns nothing. Throws error(stopped) if the run or the awaiting coroutine is asked to stop.
+  // If the move of an item throws, next() throws that exception, the item does not count as
+  // delivered, and the run continues with the item after it.
   task<std::optional<T>> next() {
     detail::alone taking(taken_);
     if (ended_) co_return std::nullopt;

@@ -78,6 +78,8 @@ shard_stage::shard_stage(const shard_options& options) : options_(options) {
   if (options.rank >= options.world)
     throw error(errc::invalid_argument, "shard",
                 "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+  if (options.remainder > remainder::keep)
+    throw error(errc::invalid_argument, "shard", "a value of remainder that does not exist");
 }
 
 }  // namespace lade

@@ -1,4 +1,4 @@
-// error: lade::from: not something with items
+// error: lade::from: the source must be a range
 #include <lade/from.hpp>
 
 auto numbers = lade::from(7);

@@ -160,6 +160,8 @@ TEST(Shard, UnevenPartsOfAStreamNeedNoCopies) {
 
 TEST(Shard, RefusesARankThatIsNotBelowTheWorld) {
   EXPECT_THAT([] { shard({.rank = 2, .world = 2}); }, ThrowsMessage<error>("shard: rank 2 of 2"));
+  EXPECT_THAT([] { shard({.world = 2, .remainder = remainder(9)}); },
+              ThrowsMessage<error>("shard: a value of remainder that does not exist"));
   EXPECT_THAT([] { shard({.rank = 0, .world = 0}); }, ThrowsMessage<error>("shard: rank 0 of 0"));
 }
 
