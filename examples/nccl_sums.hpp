@@ -64,7 +64,7 @@ struct nccl_functions {
 // Every call waits for the same call on the other ranks. Thread: the one that made the object. Its
 // memory stays allocated until the process ends.
 //
-// Not yet run on a GPU: tested with libraries that a test replaces.
+// Not yet run on a GPU: tested only with fake libraries.
 class nccl_sums {
  public:
   // For sums of up to `most` numbers. Null, on all ranks alike, unless each rank has NCCL and a

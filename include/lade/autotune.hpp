@@ -12,8 +12,8 @@
 
 namespace lade {
 
-// For the concurrency of map, filter, flat_map, batch_into, pad and pack, the count of prefetch,
-// and run_options::ready: as much as the run can use.
+// `automatic` is a value for the concurrency of map, filter, flat_map, batch_into, pad and pack,
+// for the count of prefetch, and for run_options::ready. The run chooses the number.
 //
 //   lade::map(fetch, {.concurrency = lade::automatic})
 //

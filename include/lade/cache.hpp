@@ -295,9 +295,9 @@ class cache_stage {
 // missing in all later runs. It is neither tried nor reported again. If a function may fail
 // temporarily, retry before the cache (docs/guides/batching.md).
 //
-// - A cache whose limit is reached before the run ends keeps a part of the items. Where a run could
-//   not resume from a state, a part is not exact (docs/guides/batching.md): the cache then keeps
-//   all items or none.
+// - If a limit is reached before the run ends, the cache keeps a part of the items. Exception: if
+//   the stages before the cache cannot resume from a state (docs/guides/batching.md), the cache
+//   keeps all items or none.
 // - If the run fails, or is stopped before the cache is full, the cache keeps nothing.
 // - Of several concurrent runs, one fills the cache.
 //

@@ -21,11 +21,10 @@ enum class cardinality : std::uint8_t {
   custom,       // as many as a user's coroutine yields
 };
 
-// The threads on which a stage computes: those on which its function is called, or on which it
-// takes its items ahead. A stage works inline, on the thread that asks for an item, if it does
-// neither before the next stage asks.
+// The threads on which a stage calls its function. If it has none: the threads on which it works
+// ahead of the next stage.
 enum class stage_executor : std::uint8_t {
-  caller,    // inline, on the thread of the next stage
+  caller,    // the thread of the next stage: the stage works when that asks for an item
   cpu_pool,  // the runtime's pool
   own_pool,  // a dedicated pool: the thread_pool of its options
   reactor,   // an I/O thread of the runtime

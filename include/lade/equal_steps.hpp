@@ -139,9 +139,9 @@ class equal_steps_stage {
 // has no items, or all of them fail.
 //
 // State: a state has the steps and the repeats that the consumer has taken. A run that resumes
-// makes the remaining steps, with any number of ranks whose pipelines have as many steps. Behind
-// this stage, one that groups, reorders or drops steps refuses a state; so does a map that skips
-// failures.
+// makes the remaining steps, with any number of ranks whose pipelines have as many steps. A later
+// stage that groups, splits, reorders or drops steps makes run::state() throw. So does a later
+// stage that skips failures.
 //
 // Errors: `pipeline | equal_steps()` throws error(invalid_argument) if the number of steps is not
 // known before a run, or may differ between ranks (remainder::keep). In these cases, set it in the

@@ -83,8 +83,9 @@ struct item_call {
 // neither the function nor the later objects are called. Objects that are left afterwards get the
 // exception as `failure`. Of several exceptions of one call, the first counts.
 //
-// Exceptions of enter_stage and leave_stage end the run and are rethrown to the consumer. So are
-// those of leave_item for an item that is left because the rest of its parts is not needed.
+// Exceptions of enter_stage and leave_stage: they end the run and are rethrown to the consumer. An
+// exception of leave_item has the same effect if flat_map abandons the item before its generator
+// has ended.
 class run_hooks {
  public:
   virtual ~run_hooks() = default;
@@ -97,10 +98,10 @@ class run_hooks {
 
   // Called around every call for an item in map, filter, flat_map, batch_into, pad, pack and stack,
   // but not in other stages of the core. `failure` is the exception that the function has thrown,
-  // whether or not the item fails in the end. It is null if flat_map leaves an item because the
-  // rest of its parts is not needed. A thread that makes one call for several items enters each of
-  // them, and leaves them in any order. In batch_into, argument and result are the `sample`; the
-  // result lacks the fields that were moved into the batch.
+  // whether or not the item fails in the end. It is null if flat_map abandons an item before
+  // its generator has ended. A thread that makes one call for several items enters each of them,
+  // and leaves them in any order. In batch_into, argument and result are the `sample`; the result
+  // lacks the fields that were moved into the batch.
   virtual void enter_item(const item_call& /*call*/) {}
   virtual void leave_item(const item_call& /*call*/, const std::exception_ptr& /*failure*/) {}
 };

@@ -10,9 +10,10 @@ namespace lade {
 //
 // A resumed run calls the stage anew, with the items whose positions have not been delivered. It is
 // exact only if the stage then yields the same items as without the interruption. So under every
-// rule an output item must depend on its input items alone. It must not depend on the number of
-// items before it, on the input whose turn it is, or on remembered items whose lineage has been
-// yielded.
+// rule, an output item must depend on its input items alone. It must not depend on
+// - the number of earlier items,
+// - which input is next,
+// - remembered items whose lineage the stage has already yielded.
 enum class lineage_rule : std::uint8_t {
   unspecified,  // no rule: run::state() throws
   consumed,     // all items taken since the previous yield: filters, joins

@@ -240,8 +240,8 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
 
 // Yields the items of all inputs, in the order of `options`. Except with merge_order::arrival, the
 // order is the same in every run, and an input is asked for an item only in its turn; prefetch lets
-// it work ahead. Throws error(invalid_argument) if the weights do not fit the inputs. With
-// weights_of, the run throws it.
+// it work ahead. Throws error(invalid_argument) if the weights do not fit the inputs. If
+// `weights_of` returns such weights, the run fails with this error.
 template <class T>
 pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
   if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);

@@ -214,8 +214,9 @@ class row_packer {
   row_packer(const pack_rows_options& options, const context& execution)
       : options_(options), context_(execution) {}
 
-  // Copies a sequence into a row. If the sequence is unfit, throws as pack_sequences does and
-  // changes nothing. Without memory, throws after the pieces that have been copied.
+  // Copies a sequence into a row, or its pieces into several rows. If the sequence is unfit, throws
+  // as pack_sequences does and changes nothing. If memory runs out, throws; the pieces that have
+  // been copied stay in their rows.
   void add(const sequence_view& sequence, const lineage& origin);
 
   // The rows that have become complete: full rows, and the fullest row if there would have been

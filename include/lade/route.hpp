@@ -36,10 +36,11 @@
 namespace lade {
 
 struct route_options {
-  // How many items may wait before each path. A slow path may also use the slots that the other
-  // paths leave free. It blocks them when `buffer` times the number of paths items wait, even if
-  // all are its own. For route_batches: how many batches may be in flight. Up to 1,048,576; 0
-  // counts as 1.
+  // How many items may wait before each path. A path may exceed this number while fewer
+  // items wait in total than `buffer` times the number of paths. The route suspends while the path
+  // of its next item has no capacity. Meanwhile no path receives items, even if it is idle.
+  //
+  // For route_batches: how many batches may be in flight. Up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
   // Policy for an item if the router throws or returns an invalid path number.

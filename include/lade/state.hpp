@@ -36,9 +36,10 @@ struct state {
     // Steps at the source other than sharding: "shuffle 7", "take 100".
     std::vector<std::string> order = {};
 
-    // If there are several ranks, each numbers its own items from 0 when its run begins. `since`:
-    // numbers of the items that it has delivered since then. `first`: index of its item 0 among the
-    // items of all ranks that were undelivered at that time.
+    // If there are several ranks, they take the undelivered positions in turn when a run begins.
+    // Each rank numbers its own items from 0. `first`: index of this rank's item 0 among the
+    // undelivered positions. `since`: numbers of the items that this rank has delivered since then.
+    // A run that resumes from this state without a merge continues these numbers.
     std::uint64_t first = 0;
     lineage since = {};
   };
@@ -58,8 +59,8 @@ struct state {
   // name.
   std::vector<std::string> stages = {};
 
-  // Positions of all sources that no rank has to deliver again, as far as this rank knows. They
-  // were delivered before its run began or, if it is the only rank, also since then.
+  // Positions of all sources that were delivered before this run began, by any rank. With one rank,
+  // also the positions delivered since. With several ranks, `own` and source::since have those.
   lineage delivered = {};
 
   // If there are several ranks: positions that this rank has delivered since its run began, for

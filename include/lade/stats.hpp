@@ -47,9 +47,21 @@ struct slow_item {
   friend bool operator==(const slow_item&, const slow_item&) = default;
 };
 
-// One stage of a run, at one moment. Times are sums over its workers. A stage that works inline has
-// no `cpu` and no waits, except `next_starved` if it holds items. It has `busy` and `durations`
-// only if it is a map, filter, flat_map or batch_by.
+// One stage of a run, at one moment. Times are sums over its workers. Every stage fills the counts
+// of items and bytes. The other members depend on the stage:
+//
+//   | stage                                         | slots, | busy, durations, | cpu,      |
+//   |                                               | waits  | slowest          | preempted |
+//   |-----------------------------------------------|--------|------------------|-----------|
+//   | with workers, for plain functions             | yes    | yes              | yes       |
+//   | with workers, for tasks                       | yes    | yes              | no        |
+//   | prefetch, merge by arrival, tee, route and    | yes    | no               | no        |
+//   |   route_batches                               |        |                  |           |
+//   | inline: map, filter, flat_map, batch_by       | no     | yes              | no        |
+//   | inline: all other stages, and sources         | no     | no               | no        |
+//
+// The waits are `input_wait`, `output_wait`, `memory_wait` and `next_starved`. Where there are no
+// workers, `workers` and `paused` are 0. from_shards has workers if its concurrency is above 1.
 struct stage_statistics {
   // If several stages have the same name, the second from the source on is "name (2)". The same
   // holds in errors, failures, hooks and traces.

@@ -80,7 +80,7 @@ static const char* why_inelastic_end(const pipeline_description& pipeline) {
     if (!has_option(stage, "shard")) continue;
     const bool drops = !has_option(stage, "remainder");
     if (drops && !full_only)
-      return "remainder::drop leaves out other items with other numbers of ranks: batch with "
+      return "remainder::drop drops different items for different numbers of ranks: batch with "
              "drop_last, or use another remainder";
     if (!drops && full_only)
       return "a last batch may be full on some ranks only: batch without drop_last, or use "
@@ -97,8 +97,8 @@ static const char* why_inelastic_sources(const pipeline_description& pipeline) {
     auto shard = find_option(stage, "shard");
     auto part = shard == stage.options.end() ? std::string() : shard->second;
     if (first && *first != part)
-      return "its sources are sharded differently: zip pairs other items with other numbers of "
-             "ranks";
+      return "its sources are sharded differently: zip pairs different items for different "
+             "numbers of ranks";
     first = std::move(part);
   }
   return nullptr;

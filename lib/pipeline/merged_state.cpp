@@ -103,7 +103,11 @@ class merger {
     require_same(each.steps_taken == first.steps_taken, "how many steps they have taken");
     require_same(each.delivered == first.delivered, "what they began with");
     if (each.rank != rank) fail(fmt::format("rank {} is missing", rank));
-    if (each.parts > 0) fail(fmt::format("rank {} is amid the parts of an item", rank));
+    if (each.parts > 0)
+      fail(
+          fmt::format("rank {} has delivered an item in part; the other ranks do not know which "
+                      "parts",
+                      rank));
     for (std::size_t i = 0; i < each.sources.size(); ++i) {
       auto& source = each.sources[i];
       require_same(source.first == first.sources[i].first + rank, "their parts of a source");

@@ -73,8 +73,10 @@ planned_rules plan::rules_before(planned_node& place) {
     place.groups = facts.groups_;
     if (rules.members_unknown)
       refuse(place,
-             "items made of batches are taken apart whose size() does not count members, or "
-             "that have no size(): a batch of other members would not be known");
+             facts.stage_.name +
+                 " makes batches, and a later stage splits items made of them; the type of these "
+                 "items has no size() that counts members: add one, so that a resumed run detects "
+                 "a changed batch");
   }
   if (facts.counts_steps_) require_last(place);
   if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);

@@ -95,7 +95,7 @@ static std::string in_quotes(const std::string& identity) {
   return identity.empty() ? "a data set without a name" : "the data set \"" + identity + '"';
 }
 
-static constexpr auto hint = "; run_options::other_data goes on all the same";
+static constexpr auto hint = "; to resume nevertheless, set run_options::other_data";
 
 listing_log::listing_log(progress& of, std::uint64_t begin, bool has_names)
     : progress_(of), begin_(begin) {
@@ -144,7 +144,9 @@ void progress::require_same(const std::vector<std::string>& stages) const {
     if (!each.delivered.empty() && each.delivered.ranges().back().last > most_choices())
       throw_unlike("it has more choices than items");
   if (from_->parts > 0 && !in_parts_)
-    throw_unlike("it is amid the parts of an item, and these stages make none");
+    throw_unlike(
+        "it has an item that was delivered in part, and no stage of this pipeline splits items: "
+        "use the stages of the saved run");
 }
 
 void progress::announce(std::uint64_t rank, std::uint64_t world) {
@@ -186,7 +188,10 @@ void progress::require_same(const assignment& source) const {
     throw_unlike(fmt::format("it is of {}, the source is of {}{}", in_quotes(before->identity),
                              in_quotes(source.identity), hint));
   if (from_->parts > 0 && from_->world != source.world)
-    throw_unlike("it is amid the parts of an item, with which no other number of ranks can go on");
+    throw_unlike(
+        fmt::format("it has an item that was delivered in part: the number of ranks must stay {}, "
+                    "this run has {}",
+                    from_->world, source.world));
   if (from_->world > 1 && (from_->world != source.world || from_->rank != source.rank))
     throw_unlike(
         fmt::format("it is of rank {} of {}, this is rank {} of {}: merge the states of all ranks",
@@ -285,7 +290,7 @@ steps_before progress::begin_steps(std::uint64_t count) {
   if (from_ && from_->steps > 0 && from_->steps != count)
     throw_unlike(
         fmt::format("it is of an epoch of {} steps, this one has {}: keep the global batch size, "
-                    "or tell equal_steps the number of steps",
+                    "or set equal_steps_options::steps",
                     from_->steps, count));
   steps_ = count;
   if (from_) steps_taken_ = {from_->steps_taken, from_->steps_repeated};

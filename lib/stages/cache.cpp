@@ -27,7 +27,8 @@ detail::node_facts cache_stage::facts(detail::node_ptr in) const {
 void cache_stage::require_no_bytes() const {
   if (options_.bytes != cache_options().bytes)
     throw error(errc::invalid_argument, "cache",
-                "a limit in bytes of items that do not tell theirs: give them a member bytes()");
+                "there is a limit in bytes, but the size of the items is unknown: give their type "
+                "a member bytes()");
 }
 
 namespace detail {

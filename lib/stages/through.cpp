@@ -117,8 +117,8 @@ void lineage_check::end(const lineage& unyielded) {
   if (in_.empty()) return;
   lineage missing;
   for (auto& [first, last] : in_) missing.add({first, last});
-  fail("it ended and never yielded what it had taken at positions " + to_string(missing) +
-       "; join or drop() what is left out");
+  fail("it ended without yielding the items that it had taken at positions " + to_string(missing) +
+       "; join() them to another item, or drop() them");
 }
 
 // Whether the stage holds at least one of these positions.

@@ -305,8 +305,9 @@ TEST(Through, AStageThatBreaksItsRuleEndsTheRunAtThatItem) {
     while (auto item = co_await in.next().held())
       if (**item % 4 != 1) co_yield std::move(*item);
   };
-  EXPECT_THAT(failure_behind(list | through(lose, carried), 7),
-              HasSubstr("it ended and never yielded what it had taken at positions 1, 5, 9"));
+  EXPECT_THAT(
+      failure_behind(list | through(lose, carried), 7),
+      HasSubstr("it ended without yielding the items that it had taken at positions 1, 5, 9"));
   EXPECT_THAT(failure_behind(combine(twice, consumed, list), 1),
               HasSubstr("lineage_rule::consumed"));
 }

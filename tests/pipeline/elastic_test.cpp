@@ -235,7 +235,7 @@ TEST(Elastic, RefusesLastBatchesThatDependOnTheRanks) {
   EXPECT_NO_THROW(requiring(list | shard(uneven) | batch(4))());
   EXPECT_NO_THROW(requiring(list | shard(even) | batch({.size = 4, .drop_last = true}))());
   EXPECT_THAT(requiring(list | shard(even) | batch(4)),
-              ThrowsMessage<error>(HasSubstr("remainder::drop leaves out other items")));
+              ThrowsMessage<error>(HasSubstr("remainder::drop drops different items")));
   EXPECT_THAT(requiring(list | shard(uneven) | batch({.size = 4, .drop_last = true})),
               ThrowsMessage<error>(HasSubstr("a last batch may be full on some ranks only")));
 }

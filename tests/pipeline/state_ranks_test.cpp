@@ -282,9 +282,10 @@ TEST(StateOfRanks, AmidThePartsOfAnItemIsForTheSameRank) {
   auto items = runtime.run(list | twice);
   take_some(items, 5);
   auto part = list | shard({.rank = 1, .world = 2}) | twice;
-  EXPECT_THAT([&] { collect(runtime, part, {.state = items.state()}); },
-              ThrowsMessage<error>(HasSubstr("it is amid the parts of an item, with which no other "
-                                             "number of ranks can go on")));
+  EXPECT_THAT(
+      [&] { collect(runtime, part, {.state = items.state()}); },
+      ThrowsMessage<error>(HasSubstr("it has an item that was delivered in part: the number "
+                                     "of ranks must stay 1, this run has 2")));
   auto rank = runtime.run(part);
   auto all = take_some(rank, 3);
   auto rest = collect(runtime, part, {.state = rank.state()});
@@ -309,7 +310,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   other = rank(1);
   other.open.add(1);
   other.parts = 1;
-  EXPECT_THAT(merging({rank(0), other}), says("rank 1 is amid the parts of an item"));
+  EXPECT_THAT(merging({rank(0), other}), says("rank 1 has delivered an item in part"));
   auto far = [&](std::uint64_t number, std::uint64_t steps) {
     auto result = rank(number);
     result.sources[0].items = std::uint64_t{1} << 40;

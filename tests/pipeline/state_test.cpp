@@ -400,7 +400,7 @@ TEST(State, OfAnotherDataSetIsRefusedByName) {
   auto stream = [](const char* identity) { return from(numbers{10}, {.identity = identity}); };
   EXPECT_THAT(refusal(list("June"), state_after(list("May"), 3)),
               HasSubstr("it is of the data set \"May\", the source is of the data set \"June\"; "
-                        "run_options::other_data goes on all the same"));
+                        "to resume nevertheless, set run_options::other_data"));
   EXPECT_THAT(refusal(list(""), state_after(list("May"), 3)),
               HasSubstr("the source is of a data set without a name"));
   EXPECT_THAT(refusal(index("June") | shuffle(), state_after(index("May") | shuffle(), 3)),
@@ -419,7 +419,7 @@ TEST(State, OfAGeneratorThatHasFewerItemsThanWereDeliveredIsRefusedAtItsEnd) {
   auto saved = state_after(stream(10), 7);
   EXPECT_THAT(refusal(stream(5), saved),
               HasSubstr("items had been delivered that the source has no more: it has ended after "
-                        "5; run_options::other_data goes on all the same"));
+                        "5; to resume nevertheless, set run_options::other_data"));
   EXPECT_EQ(refusal(stream(7), saved), "none");
   auto in_turn = [&](int items) {
     return merge(std::vector<pipeline<int>>{stream(10), stream(items)});
@@ -523,8 +523,10 @@ TEST(State, AmidThePartsOfAnItemIsForTheSameParts) {
   auto pairs = from(up_to(20)) | map(twice);
   auto saved = state_after(pairs | unbatch(), 5);
   EXPECT_EQ(refusal(pairs | unbatch(), saved), "none");
-  EXPECT_THAT(refusal(pairs, saved),
-              HasSubstr("it is amid the parts of an item, and these stages make none"));
+  EXPECT_THAT(
+      refusal(pairs, saved),
+      HasSubstr(
+          "it has an item that was delivered in part, and no stage of this pipeline splits items"));
 }
 
 // Takes turns, so what it yields depends on how many items came before.

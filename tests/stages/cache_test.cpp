@@ -100,7 +100,7 @@ TEST(Cache, CountsTheBytesThatItemsHold) {
   auto unknown = from(std::vector{nameless()});
   EXPECT_NO_THROW(unknown | cache());
   EXPECT_THAT([&] { unknown | cache({.bytes = 10}); },
-              ThrowsMessage<error>(HasSubstr("items that do not tell theirs")));
+              ThrowsMessage<error>(HasSubstr("the size of the items is unknown: give their type")));
 }
 
 // Stages before a cache, of random numbers.

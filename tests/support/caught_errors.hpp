@@ -1,4 +1,4 @@
-// What is written to standard error.
+// Redirects standard error to a file.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lade::testing_support {
 
-// What the process writes to standard error goes into a file as long as this lives.
+// While the object lives, the process writes standard error to a file.
 class caught_errors {
  public:
   caught_errors() : kept_(dup(2)) {

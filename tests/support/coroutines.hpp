@@ -1,4 +1,4 @@
-// What the tests of coroutines share.
+// Values, coroutines and threads for tests of coroutines.
 
 #pragma once
 
@@ -20,10 +20,11 @@
 
 namespace lade::testing_support {
 
-// A value that notices when it is destroyed twice or never. Moving from it leaves -1 behind.
+// A value that detects if it is destroyed twice, moved as bytes, or never destroyed. A value that
+// was moved from is -1.
 class counted {
  public:
-  // Checks when it is destroyed that all values made since have been destroyed, and once.
+  // Its destructor expects that all values made since its construction were destroyed exactly once.
   class check {
    public:
     check() : live_(counted::live_) {}
@@ -60,7 +61,7 @@ class counted {
   const counted* volatile self_ = this;
 };
 
-// Threads that lade knows nothing of: `co_await threads.next()` goes on in a new one.
+// Threads outside of lade's executors: `co_await threads.next()` resumes on a new thread.
 class other_threads {
  public:
   class awaiter {
@@ -101,7 +102,7 @@ class other_threads {
   std::vector<std::thread> threads_;
 };
 
-// A coroutine that is not lade's: it starts at once and is gone when it has ended.
+// A coroutine without lade's promise: it starts when it is called, and is destroyed when it ends.
 struct foreign_coroutine {
   struct promise_type {
     foreign_coroutine get_return_object() noexcept { return {}; }
@@ -112,7 +113,7 @@ struct foreign_coroutine {
   };
 };
 
-// Awaits `work` in other execution.
+// Awaits `work` in the context `execution`.
 template <class T>
 task<T> in(context execution, task<T> work) {
   co_return co_await with_context(execution, std::move(work));
@@ -130,7 +131,7 @@ inline context at(detail::executor& home) {
   return execution;
 }
 
-// The code of the error that `function` throws; none if it throws nothing.
+// Returns the code of the error that `function` throws, or an empty code if it throws nothing.
 template <class F>
 std::error_code code_of(F function) {
   try {

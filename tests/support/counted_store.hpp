@@ -1,4 +1,4 @@
-// A store of objects in memory that counts what is asked of it.
+// A store of objects in memory that records its requests.
 
 #pragma once
 
@@ -40,7 +40,7 @@ class counted_store final : public io::store {
     objects_.erase(url);
   }
 
-  // "URL offset+bytes" of each request for a part; bytes are those that were there.
+  // "URL offset+bytes" of each request; `bytes`: number of bytes that the store returned.
   std::vector<std::string> requests() const {
     std::lock_guard lock(mutex_);
     return requests_;
@@ -51,18 +51,19 @@ class counted_store final : public io::store {
     requests_.clear();
   }
 
-  // What it says that it is.
+  // The result of identity().
   std::string name;
 
-  // Whether each read of an opened object is a request for a part of it, of the entity that was
-  // opened; otherwise the object is fetched when it is opened. The store must outlive it.
+  // Whether each read of an opened object requests a part of it, with the entity tag that it had
+  // when it was opened. The store must then outlive the opened object. Otherwise, open() fetches
+  // the whole object.
   bool opens_ranges = false;
 
-  // What all requests wait for, if set.
+  // If set, all requests wait for this event.
   std::shared_ptr<event> gate;
 
-  // Called with the number of each request that is counted, from 1 on, if set. It must not be set
-  // while there are requests.
+  // If set, called with the number of each request, from 1 on. Must not be changed while a request
+  // is in flight.
   std::function<void(std::size_t)> on_request;
 
   task<buffer> read(std::string url) const override {

@@ -1,4 +1,4 @@
-// Checksums as object stores state them.
+// Checksums in the format of object stores.
 
 #pragma once
 

@@ -12,8 +12,9 @@ extern "C" char** environ;
 
 namespace lade::test {
 
-// As long as it lives, the variables whose names begin with AWS_ or HOME are those that are given.
-// To be made before threads run that may read the environment, and destroyed after them.
+// While the object lives, the given variables replace HOME and all variables whose names begin with
+// AWS_. Construct it before threads start that may read the environment, and destroy it after they
+// have ended.
 class aws_environment {
  public:
   explicit aws_environment(const std::map<std::string, std::string>& wanted) {

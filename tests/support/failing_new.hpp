@@ -1,5 +1,5 @@
-// Lets operator new fail under AddressSanitizer, whose malloc cannot. For one source of a program.
-// That of Clang's ThreadSanitizer cannot be replaced.
+// An operator new that can fail under AddressSanitizer, whose malloc cannot. Include it in one
+// source of a program. Under Clang's ThreadSanitizer, operator new cannot be replaced.
 
 #pragma once
 

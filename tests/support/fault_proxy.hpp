@@ -1,4 +1,4 @@
-// A network that fails between a client and a server that is not ours.
+// A proxy that injects network faults between a client and a server outside of the test's process.
 
 #pragma once
 
@@ -13,44 +13,46 @@
 
 namespace lade::test {
 
-// What happens to a connection, once, at a byte of what the server sends over it or the client. All
-// bytes before are passed on; bytes that never come are never struck. Bytes are those of the
-// network: TLS handshakes count, and connections that are kept go on counting.
+// A fault of a connection. It happens once, at one byte of the responses or of the requests. The
+// proxy passes on all bytes before it. If the connection ends earlier, the fault does not happen.
+// All bytes of the connection count: those of TLS handshakes, and of all requests on a kept
+// connection.
 struct wire_fault {
   enum class kind : std::uint8_t {
     none,
     cut,    // the connection ends, as if the other end had closed it
-    reset,  // it ends by a reset, for both ends
-    stall,  // nothing is passed on from then on, either way, and it stays open
-    damage  // one bit of the byte is another; all goes on
+    reset,  // both ends receive a reset
+    stall,  // the connection stays open, but passes no bytes on in either direction
+    damage  // one bit of the byte is inverted; the connection continues
   };
 
   kind what = kind::none;
   std::uint64_t at = 0;
-  bool of_request = false;  // counted in what the client sends
-  unsigned bit = 0;         // that is damaged, 0 to 7
+  bool of_request = false;  // whether `at` counts bytes of the client, not of the server
+  unsigned bit = 0;         // for `damage`: number of the bit, 0 to 7
 };
 
-// Passes bytes between whoever connects to it and a port of this machine, until it is destroyed,
-// each connection on a thread of its own. An end of a connection that the server makes is passed on
-// after all that it has sent; one that the client makes closes the server's too.
+// Passes bytes between its clients and a port of this machine, until it is destroyed. Each
+// connection has its own thread. If the server closes a connection, the client receives all bytes
+// before its end. If the client closes it, the proxy closes the connection to the server.
 class fault_proxy {
  public:
-  // `fault_of`: called with 0, 1, 2, ... for the connections in the order of their arrival, on one
-  // thread. Throws std::runtime_error if it has no socket.
+  // `fault_of`: returns the fault of a connection. Called on one thread with the number of each
+  // connection, from 0, in the order of their arrival. Throws std::runtime_error if the proxy
+  // cannot open its socket.
   using fault_function = std::function<wire_fault(std::size_t connection)>;
   fault_proxy(int to_port, fault_function fault_of);
   fault_proxy(const fault_proxy&) = delete;
   ~fault_proxy();
 
   int port() const { return port_; }
-  std::size_t connections() const;  // that were made, those included that the client has ended
+  std::size_t connections() const;  // all connections so far, also closed ones
   std::size_t used() const;         // connections over which the client has sent a byte
   std::size_t struck() const;       // connections whose fault has happened
 
  private:
   struct connection {
-    int client = -1;  // guarded by mutex_, as `server`; -1 where it is closed
+    int client = -1;  // -1 if closed, as `server`; both are guarded by mutex_
     int server = -1;
     wire_fault fault = {};
     std::uint64_t passed[2] = {0, 0};  // bytes of the client, and of the server
@@ -69,7 +71,7 @@ class fault_proxy {
   int listener_ = -1;
   int port_ = 0;
   mutable std::mutex mutex_;
-  bool ending_ = false;  // guarded by mutex_, as all that follows
+  bool ending_ = false;  // guarded by mutex_, like the members below
   std::list<connection> connections_;
   std::size_t accepted_ = 0;
   std::size_t used_ = 0;

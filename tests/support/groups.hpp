@@ -1,5 +1,5 @@
-// Groups of numbers: the items of random pipelines in tests of states, and what such pipelines are
-// made of.
+// Groups of numbers: the items of random pipelines in tests of states. Sources and stages of such
+// pipelines.
 
 #pragma once
 
@@ -41,8 +41,8 @@ task<ints> hang_on_multiples(ints group) {
   co_return group;
 }
 
-// Drops the multiples of a number by a timeout of their calls. Whatever else the machine does, one
-// of many calls of another number comes back in time.
+// Drops the multiples of a number by a timeout of their calls. Other numbers have 25 attempts, so
+// one call returns in time also on a busy machine.
 template <int Divisor>
 pipeline<ints> without_multiples(const pipeline<ints>& in, map_options how) {
   how.timeout = std::chrono::milliseconds(4);
@@ -68,7 +68,7 @@ class numbered_files {
 
   pipeline<sample> listed() const { return from(io::files(files_.path().string())); }
 
-  // Each number is read from its file.
+  // Replaces each number by the number that it reads from the file of that name.
   pipeline<ints> read_again(const pipeline<ints>& in, const map_options& how) const {
     auto file_of = [directory = files_.path()](const ints& group) {
       return sample(directory / name_of(group.front()));

@@ -1,4 +1,4 @@
-// A row of values directly before memory that no one may read or write.
+// A row of values directly before memory that cannot be read or written.
 
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace lade::test {
 
-// A copy of the values: an access behind the last one ends the process, without a sanitizer too.
+// A copy of the values. An access behind the last one ends the process, also without a sanitizer.
 template <class T>
 class guarded_row {
  public:

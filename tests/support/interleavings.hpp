@@ -13,16 +13,16 @@
 
 namespace lade::test {
 
-// One order of turns. Of its threads one runs at a time, from one schedule point to the next: where
-// it begins, and where it locks a mutex or waits, or accesses an atomic variable. A mutex that is
-// unlocked is no schedule point: a turn that ended there would change nothing that another thread
-// may look at.
+// One order of turns. One thread runs at a time, from one schedule point to the next. Schedule
+// points are the start of a thread, the lock of a mutex, a wait, and an access to an atomic
+// variable. The unlock of a mutex is none: the end of a turn there changes nothing that other
+// threads can observe.
 class interleaving {
  public:
   // Whether accesses to atomic variables are schedule points, besides locks and waits.
   enum class points : unsigned char { locks, locks_and_atomics };
 
-  // Runs `scenario(interleaving&)` for every order. Returns how many there are.
+  // Runs `scenario(interleaving&)` for every order. Returns the number of orders.
   template <class Scenario>
   static std::size_t run_all(Scenario scenario, points where = points::locks) {
     std::vector<choice> choices;
@@ -36,7 +36,7 @@ class interleaving {
     }
   }
 
-  // Runs the functions, each on a thread of its own, until all have returned. Once.
+  // Runs each function on its own thread until all have returned. Call it once.
   void run(const std::vector<std::function<void()>>& functions) {
     std::vector<std::thread> started;
     for (std::size_t i = 0; i < functions.size(); ++i)
@@ -47,8 +47,8 @@ class interleaving {
     for (auto& each : started) each.join();
   }
 
-  // A schedule point: returns in a turn in which the flag is not set. Returns at once on a thread
-  // that belongs to no interleaving, which runs alone.
+  // A schedule point: blocks until the thread has a turn while the flag is not set. Returns at once
+  // on a thread that belongs to no interleaving.
   static void wait_while(const bool& flag) {
     if (!here_) return;
     here_->waits_while = &flag;
@@ -63,7 +63,8 @@ class interleaving {
   }
 
  private:
-  // Where several threads could go on: how many, and which of them does.
+  // A schedule point at which several threads can run: their number, and the index of the chosen
+  // one.
   struct choice {
     std::size_t options;
     std::size_t taken;

@@ -1,4 +1,4 @@
-// Whether a text is JSON.
+// Checks whether a text is JSON.
 
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace lade::test {
 
-// Reads one value as RFC 8259 has it and nothing else; objects with the same name twice are read.
+// Accepts exactly one value by the grammar of RFC 8259. An object may have the same name twice.
 class json_reader {
  public:
   explicit json_reader(std::string_view text) : rest_(text) {}

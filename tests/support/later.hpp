@@ -1,4 +1,4 @@
-// A function of stages that does not return at once.
+// A task for stages, which suspends for a random time.
 
 #pragma once
 

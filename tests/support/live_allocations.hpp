@@ -1,5 +1,5 @@
-// Allocations of a test program: how many there are, and some that fail. Sanitizers bring an
-// allocator of their own: nothing is counted there, and none fails without failing_new.hpp.
+// Counts the allocations of a test program, and makes some of them fail. Sanitizers have their own
+// allocators: under them, nothing is counted, and allocations fail only with failing_new.hpp.
 
 #pragma once
 
@@ -19,28 +19,28 @@
 
 namespace lade::test {
 
-// How many allocations all threads have made so far.
+// Number of allocations that all threads have made so far.
 std::uint64_t allocations_made() noexcept;
 
-// How many blocks of memory the process has, those of C libraries included; 0 where nothing is
-// counted.
+// Number of blocks that the process has allocated and not freed, including those of C libraries. 0
+// if nothing is counted.
 long blocks_in_use() noexcept;
 
-// As long as it lives, one allocation fails, of whatever thread and also of a C library: the first
-// if `after` is 0, else as many later.
+// While the object lives, one allocation fails: the one that follows `after` others. Allocations of
+// all threads and of C libraries count.
 class failing_allocation {
  public:
   explicit failing_allocation(std::uint64_t after) noexcept;
   failing_allocation(const failing_allocation&) = delete;
   ~failing_allocation() { end(); }
 
-  // None fails from now on.
+  // From now on, no allocation fails.
   void end() noexcept;
 
-  // Whether it has failed by now.
+  // Whether the allocation has failed.
   bool has_failed() const noexcept;
 
-  // How many allocations of all kinds there have been before one failed.
+  // Number of allocations since the construction, before the one that failed.
   std::uint64_t passed() const noexcept;
 
  private:
@@ -54,11 +54,11 @@ constexpr bool allocations_can_fail = false;
 constexpr bool allocations_can_fail = true;
 #endif
 
-// Whether the allocation that is being made is to fail.
+// For an allocator: whether the current allocation must fail. Counts it.
 bool allocation_fails() noexcept;
 
-// Called on the thread of the tests before and after each, to free what is kept between them on
-// purpose. May be set before the first test.
+// Called on the thread of the tests before and after each test, to free memory that is kept between
+// tests on purpose. May be set before the first test.
 inline void (*free_what_is_kept)() = nullptr;
 
 }  // namespace lade::test

@@ -8,13 +8,13 @@
 
 namespace lade::test {
 
-// A network for the calling thread and those that it starts from then on, which have no other: an
-// interface with the address 10.77.0.1. What is sent to 10.77.0.2 comes back to the same port of
-// 10.77.0.1, after `delay`, unless it is lost: so a server at the one is reached by the other.
+// Moves the calling thread, and threads that it starts later, into a network of one interface with
+// the address 10.77.0.1. A packet to 10.77.0.2 arrives at the same port of 10.77.0.1 after `delay`,
+// unless it is lost. So clients reach a server on 10.77.0.1 at 10.77.0.2.
 class lossy_network {
  public:
-  // `loss`: of how many packets one is lost. Throws std::system_error where that is not allowed
-  // (CAP_SYS_ADMIN, CAP_NET_ADMIN) or there is no /dev/net/tun.
+  // `loss`: one of this many packets is lost. Throws std::system_error without the capabilities
+  // CAP_SYS_ADMIN and CAP_NET_ADMIN, or without /dev/net/tun.
   lossy_network(std::uint64_t loss, std::chrono::nanoseconds delay, std::uint64_t seed);
   lossy_network(const lossy_network&) = delete;
   ~lossy_network();

@@ -1,4 +1,5 @@
-// Stores that are mounted as long as a test wants, and tasks that are stopped at their requests.
+// A store that is mounted while an object lives, and a check of tasks that are stopped at a
+// request.
 
 #pragma once
 
@@ -35,8 +36,8 @@ class mounted_store {
   std::shared_ptr<counted_store> store_ = std::make_shared<counted_store>();
 };
 
-// Runs the task that `load` returns, once undisturbed, and then stopped at each of its requests in
-// turn. The request is answered all the same.
+// Runs the task that `load` returns: once without a stop, and then once for each of its requests,
+// with a stop at that request. The store still answers that request.
 template <class Load>
 void expect_stop_at_any_request(mounted_store& store, const Load& load) {
   runtime runs;

@@ -1,4 +1,4 @@
-// A real web server, nginx, on 127.0.0.1 as long as the object lives, and certificates for it.
+// The web server nginx, which serves on 127.0.0.1 while an object lives, and certificates for it.
 
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace lade::test {
 
-// Where nginx and the openssl command are; tests skip where one is missing.
+// Whether nginx and the openssl command are installed. Tests skip if one is missing.
 bool has_nginx();
 
 class nginx {
  public:
-  // `server`: directives of its server block, without "listen". Its files are those of
-  // directory() / "www". `certificate`: a PEM file with certificate and key, for TLS and HTTP/2;
-  // none if empty. Throws std::runtime_error if it cannot be started.
+  // Serves the files of directory() / "www". `server`: directives of its server block, without
+  // "listen". `certificate`: a PEM file with certificate and key, for TLS and HTTP/2; if empty,
+  // serves without TLS. Throws std::runtime_error if nginx cannot be started.
   explicit nginx(const std::string& server = {}, const std::string& certificate = {});
   nginx(const nginx&) = delete;
   ~nginx();
@@ -27,7 +27,7 @@ class nginx {
   int port() const { return port_; }
   std::string url(std::string_view host, std::string_view target) const;
 
-  // How many connections have carried requests, which the log says. Stops the server.
+  // Stops the server. Returns the number of connections with requests, according to its log.
   std::size_t stop_and_count_connections();
 
  private:
@@ -40,17 +40,17 @@ class nginx {
   pid_t process_ = -1;
 };
 
-// Certificates of an authority that nobody knows.
+// Certificates of an authority that is not trusted by default.
 class test_authority {
  public:
   test_authority();
 
   std::string file() const { return directory_ / "ca.pem"; }
 
-  // A directory with its certificate under the name by which OpenSSL looks for it.
+  // A directory that contains the authority's certificate under the name that OpenSSL searches for.
   std::string folder() const;
 
-  // A PEM file with a certificate and its key, for a name that servers have or clients.
+  // A PEM file with a certificate and its key for a server or client of this name.
   std::string certificate(const std::string& name);
 
  private:

@@ -1,4 +1,4 @@
-// What tests of pipelines are made of: sources, gates, and loops that collect.
+// Sources, gates and loops for tests of pipelines.
 
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace lade::test {
 
-// 0, 1, 2, ... up to below `end`; forever if that is negative.
+// Yields 0, 1, 2, ... up to `end` - 1; without end if `end` is negative.
 inline async_generator<int> count_to(int end) {
   for (int i = 0; i != end; ++i) {
     int item = i;
@@ -62,14 +62,14 @@ std::vector<T> collect(runtime& where, const pipeline<T>& what, const run_option
   return collect(items);
 }
 
-// A stage that is made while the test runs.
+// A stage that a function attaches, so that a test can choose it at run time.
 template <class T>
 struct any_stage {
   std::function<pipeline<T>(const pipeline<T>&)> add;
   pipeline<T> attach(const pipeline<T>& in) const { return add(in); }
 };
 
-// An item that can be moved, but not be copied without an exception.
+// An item that can be moved. A copy of it throws.
 class fragile {
  public:
   explicit fragile(int number) : number_(number) {}
@@ -86,7 +86,8 @@ class fragile {
 
 inline fragile make_fragile(int number) { return fragile(number); }
 
-// Runs it to its end. Gives what it fails with, unless that is not its one failure.
+// Runs the pipeline to its end. Returns the text of its failure; empty if it has no failure, or if
+// the run has recorded several.
 template <class T>
 std::string only_failure(runtime& where, const pipeline<T>& what) {
   auto items = where.run(what);
@@ -98,12 +99,12 @@ std::string only_failure(runtime& where, const pipeline<T>& what) {
   return {};
 }
 
-// Lets other threads do something else, `turns` times.
+// Yields the thread `turns` times.
 inline void pause(int turns) {
   for (; turns > 0; --turns) std::this_thread::yield();
 }
 
-// Computes for longer than a limit of a microsecond.
+// Computes for 2 microseconds, longer than a limit of one.
 inline void outlast_a_microsecond() {
   auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(2);
   while (std::chrono::steady_clock::now() <= end) {}
@@ -114,7 +115,7 @@ void wait_until(Condition condition) {
   while (!condition()) std::this_thread::yield();
 }
 
-// Counts what is taken from it: 0, 1, 2, ...
+// Yields 0, 1, 2, ... without end. `taken`: number of items taken from it.
 inline async_generator<int> counted(std::atomic<int>& taken) {
   for (int i = 0;; ++i) {
     ++taken;
@@ -123,7 +124,7 @@ inline async_generator<int> counted(std::atomic<int>& taken) {
   }
 }
 
-// Holds up the threads that pass it until it is opened.
+// Blocks the threads that pass it until it is opened.
 class gate {
  public:
   void pass() {
@@ -149,7 +150,7 @@ class gate {
   bool open_ = false;
 };
 
-// How many are inside, and how many ever were at a time.
+// Counts callers between enter() and leave(): `inside` now, `most` at any time so far.
 class occupancy {
  public:
   void enter() {

@@ -1,4 +1,4 @@
-// Servers that are no part of lade, in processes of their own.
+// Servers that are Python scripts, each in its own process.
 
 #pragma once
 
@@ -21,12 +21,13 @@ extern "C" char** environ;
 
 namespace lade::test {
 
-// A script of this directory. It gets a directory for what it stores, prints its port when it
-// serves, and serves until its standard input ends: with this object, or this process.
+// Runs a script of this directory. The script's argument is a directory for its data. It prints its
+// port when it is ready. It serves until its standard input ends: when this object is destroyed, or
+// this process ends.
 class python_server {
  public:
-  // `variable`: an environment variable with the path of a Python that has what the script needs;
-  // if it is not set, Debian's is used.
+  // `variable`: an environment variable with the path of a Python that has the packages that the
+  // script imports. If it is not set, /usr/bin/python3 runs the script.
   explicit python_server(const char* script, const char* variable = "") {
     auto* given = std::getenv(variable);
     std::string python = given && *given ? given : "/usr/bin/python3";
@@ -39,7 +40,7 @@ class python_server {
   python_server(const python_server&) = delete;
   ~python_server() { end(); }
 
-  // Whether it has what it needs here.
+  // Whether the script has started. If not, its Python lacks packages.
   bool serves() const { return !port_.empty(); }
   std::string url() const { return "http://127.0.0.1:" + port_; }
 
@@ -52,7 +53,7 @@ class python_server {
     return std::filesystem::canonical(from / __FILE__).parent_path();
   }
 
-  // Awaits the end of the process. Returns its status as of waitpid.
+  // Ends the process and waits for it. Returns its status as waitpid does.
   int end() {
     int status = 0;
     if (input_ >= 0) close(std::exchange(input_, -1));
@@ -80,7 +81,8 @@ class python_server {
     close(out[0]);
   }
 
-  // Those that lack something exit with 77, which a Python that was named for them must not.
+  // A script that lacks packages exits with 77. Throws std::runtime_error for another status, or if
+  // `variable` is set.
   void require_skip(const std::string& script, bool is_named) {
     auto status = end();
     if (is_named || !WIFEXITED(status) || WEXITSTATUS(status) != 77)
@@ -95,7 +97,7 @@ class python_server {
 
   testing_support::temp_dir storage_;
   pid_t process_ = -1;
-  int input_ = -1;  // its end ends the server
+  int input_ = -1;  // standard input of the script: closing it ends the script
   std::string port_;
 };
 

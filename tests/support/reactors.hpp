@@ -1,4 +1,4 @@
-// What tests need that run on both reactors.
+// A fixture for tests that run on both reactors.
 
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace lade::testing_support {
 
-// A test that runs on both reactors, on io_uring only where the kernel allows it.
+// A test that runs on both reactors. Skips io_uring if the kernel does not allow it.
 class ReactorTest : public testing::TestWithParam<reactor_kind> {
  protected:
   void SetUp() override {

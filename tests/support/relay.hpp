@@ -1,4 +1,4 @@
-// Calls that end in an order of the test's own.
+// Tasks that end in an order that a test chooses.
 
 #pragma once
 
@@ -14,8 +14,9 @@
 
 namespace lade::test {
 
-// Each of the tasks 0, 1, 2, ... waits for its turn and gives the next its own. On a runtime with
-// one reactor they end in that order. All whose turn has not come must be able to wait at a time.
+// The tasks turn_of(0), turn_of(1), ... end in the given order on a runtime with one reactor: each
+// waits for its predecessor, and then wakes its successor. All of them must be able to wait at
+// the same time.
 class relay {
  public:
   explicit relay(const std::vector<int>& order) : turns_(order.size()), after_(order.size(), -1) {
@@ -36,7 +37,7 @@ class relay {
   std::vector<int> after_;
 };
 
-// 0, 1, 2, ... up to below `count`, in groups of `size` of which each has an order of its own.
+// The numbers from 0 to `count` - 1, shuffled within each group of `size` successive numbers.
 inline std::vector<int> mixed_in_groups(int count, int size, random draw) {
   std::vector<int> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);

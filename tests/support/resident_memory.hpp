@@ -1,4 +1,4 @@
-// How much memory the process has, as the system counts it.
+// The memory of the process, as the system counts it.
 
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lade::test {
 
-// A line of the process's status, in bytes.
+// The value of a line of /proc/self/status, in bytes; 0 if there is no such line.
 inline std::size_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -23,18 +23,18 @@ inline std::size_t status_bytes(const std::string& name) {
   return 0;
 }
 
-// The peak of the resident memory begins again.
+// Resets the peak of the resident memory to its current size.
 inline void forget_peak() { std::ofstream("/proc/self/clear_refs") << 5 << std::flush; }
 
-// Sanitizers reserve terabytes, and keep what is freed.
+// Not with a sanitizer, which reserves terabytes and keeps freed memory.
 inline bool memory_can_be_measured() {
   forget_peak();
   return status_bytes("VmSize:") < std::size_t{1} << 40 &&
          status_bytes("VmHWM:") < status_bytes("VmRSS:") + (std::size_t{4} << 20);
 }
 
-// How far the memory of the process rises above what it is now; to some pages, since each processor
-// counts for itself.
+// The growth of the resident memory during a call, at its peak, in bytes. Accurate to some pages,
+// because each processor counts separately.
 template <class F>
 std::size_t growth_during(F call) {
   malloc_trim(0);

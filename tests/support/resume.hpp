@@ -1,4 +1,4 @@
-// What tests of states share.
+// Interrupts and resumes runs, for tests of states.
 
 #pragma once
 
@@ -26,8 +26,9 @@ std::vector<T> take_some(run<T>& items, std::size_t count) {
   return taken;
 }
 
-// Adds the next `count` items of a pipeline to `all`, and has `next` go on behind them: from a
-// state that has been text. Returns whether there were so many.
+// Runs a pipeline with the options `next`, and adds its first `count` items to `all`. Then sets
+// next.state, converted to text and back, so that the next run resumes behind them. Returns whether
+// there were `count` items.
 template <class T>
 bool take_part(runtime& where, const pipeline<T>& what, std::size_t count, run_options& next,
                std::vector<T>& all) {
@@ -38,8 +39,8 @@ bool take_part(runtime& where, const pipeline<T>& what, std::size_t count, run_o
   return some.size() == count;
 }
 
-// What is delivered when a run is left after `count` items, several times over, each time by
-// another pipeline that make() gives.
+// Returns the items of a run that is ended after every `count` items, and resumed with a new
+// pipeline from make().
 template <class Make>
 auto with_interruptions(runtime& where, Make make, std::size_t count, run_options options = {}) {
   std::vector<typename decltype(make())::value_type> all;
@@ -47,7 +48,7 @@ auto with_interruptions(runtime& where, Make make, std::size_t count, run_option
   return all;
 }
 
-// The same with a new runtime each time, of another number of threads than the last.
+// The same, but each run has a new runtime, with another number of threads than the last.
 template <class Make>
 auto with_restarts(random& draw, Make make, std::size_t count, run_options options = {}) {
   std::vector<typename decltype(make())::value_type> all;

@@ -1,4 +1,4 @@
-// What random tests begin with.
+// The seed of a random test.
 
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace lade::test {
 
-// The seed of this run of a test, for SCOPED_TRACE: another each time, or what the environment
-// variable LADE_SEED says.
+// Returns a new random seed, or the value of the environment variable LADE_SEED if it is set. Print
+// it by SCOPED_TRACE.
 inline std::uint64_t new_seed() {
   auto* given = std::getenv("LADE_SEED");
   return given ? std::strtoull(given, nullptr, 10) : std::random_device()();

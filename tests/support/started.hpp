@@ -1,4 +1,4 @@
-// Coroutines whose threads an interleaving runs in every order.
+// Coroutines for interleavings, which run the threads of a test in every order.
 
 #pragma once
 
@@ -17,14 +17,14 @@
 
 namespace lade::test {
 
-// A coroutine that a thread of a test starts. Its stop token makes all its waits stoppable.
+// A coroutine that a thread of a test starts. stop() stops all its waits.
 class started : private detail::completion {
  public:
   explicit started(task<> work) : started(std::move(work), context{}) {
     context_.stop = stop_.get_token();
   }
 
-  // In a context that stop() does not stop.
+  // Runs `work` in another context, which stop() does not stop.
   started(task<> work, context execution)
       : detail::completion{end}, context_(std::move(execution)), work_(std::move(work)) {
     root_.context = &context_;
@@ -59,8 +59,8 @@ class started : private detail::completion {
   bool ended_ = false;
 };
 
-// Runs the scenario in every order of its locks. There must be several: else nothing is
-// interleaved. Returns how many there are.
+// Runs the scenario in every order of its locks. Fails if there is only one order, because then
+// nothing is interleaved. Returns the number of orders.
 template <class Scenario>
 std::size_t in_all_orders(Scenario scenario) {
   auto orders = interleaving::run_all(scenario);

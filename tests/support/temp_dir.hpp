@@ -1,4 +1,4 @@
-// A directory for one test, removed with all that is in it.
+// A directory for one test. The destructor removes it with its contents.
 
 #pragma once
 
@@ -31,7 +31,7 @@ class temp_dir {
   const std::filesystem::path& path() const { return path_; }
   std::string operator/(std::string_view name) const { return (path_ / name).string(); }
 
-  // Writes a file, and the directories that it is in. Returns its path.
+  // Writes a file, and makes missing directories. Returns its path.
   std::string write(std::string_view name, std::string_view content) const {
     auto file = path_ / name;
     std::filesystem::create_directories(file.parent_path());
@@ -44,7 +44,7 @@ class temp_dir {
   std::filesystem::path path_;
 };
 
-// Takes a file out of the page cache, where the file system lets that happen.
+// Evicts a file from the page cache, if the file system supports it.
 inline void evict(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   fsync(fd);

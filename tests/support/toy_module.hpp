@@ -1,5 +1,5 @@
-// A module as others would write it, from public headers alone: scales. They are shared by what a
-// coroutine awaits, memory of their own, a source of loads, and a stage.
+// An example of a module of another project, for a device: scales. It uses public headers alone. It
+// has a memory resource, a source of loads, a driver, an awaitable and a stage.
 // docs/guides/writing-a-module.md explains it.
 
 #pragma once
@@ -31,7 +31,7 @@
 
 namespace toy {
 
-// A resource: memory that the scales can reach. It counts what is in use.
+// A resource: memory that the scales can reach. `in_use`: allocated bytes.
 class scale_memory final : public lade::memory_resource {
  public:
   void* allocate(std::size_t bytes, std::size_t alignment) override {
@@ -49,7 +49,7 @@ class scale_memory final : public lade::memory_resource {
   std::atomic<std::size_t> in_use = 0;
 };
 
-// An index source: loads on a shelf, of 1, 2, ... bytes. For `lade::from`.
+// An index source for `lade::from`: the loads on a shelf. Load i has i + 1 bytes.
 class shelf {
  public:
   shelf(std::string name, std::uint64_t loads) : name_(std::move(name)), loads_(loads) {}
@@ -66,7 +66,7 @@ class shelf {
   std::uint64_t loads_;
 };
 
-// A foreign completion: a driver that weighs on threads of its own, and calls back.
+// A foreign completion: a driver that weighs each load on a new thread, which sets a promise.
 class device {
  public:
   lade::future<std::size_t> weigh(lade::buffer load) {
@@ -83,7 +83,8 @@ class device {
   std::vector<std::jthread> threads_;
 };
 
-// A reactor service: the scales need a moment to settle before each use.
+// A reactor service: a coroutine waits until the scales have settled, 100 microseconds after the
+// last such wait has begun.
 class settling final : public lade::reactor_service {
  public:
   explicit settling(lade::reactor_thread& where) : reactor_service(where) {}
@@ -128,13 +129,13 @@ class settling final : public lade::reactor_service {
   bool settled_ = false;
 };
 
-// What a coroutine awaits: `co_await settled()`.
+// An awaitable: `co_await settled()` waits until the scales have settled.
 class settled {
  public:
   settling::moment operator co_await() const noexcept { return {}; }
 };
 
-// The function of the stage, one for each run.
+// The function of the stage. Each run makes one, which all workers of the stage call.
 class weigh_samples {
  public:
   explicit weigh_samples(std::shared_ptr<scale_memory> memory) : memory_(std::move(memory)) {}
@@ -154,7 +155,7 @@ class weigh_samples {
   std::shared_ptr<device> device_ = std::make_shared<device>();
 };
 
-// The stage.
+// The stage: a map of weigh_samples.
 class weigh {
  public:
   explicit weigh(std::shared_ptr<scale_memory> memory, lade::on_error policy = lade::on_error::fail)

@@ -57,7 +57,7 @@ struct decode_jpegs_statistics {
 //
 // Copies share the statistics.
 //
-// Not yet run on a GPU: tested over a driver, an nvJPEG and kernels that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver, nvJPEG and kernels.
 class decode_jpegs {
  public:
   static constexpr unsigned default_concurrency = 2;

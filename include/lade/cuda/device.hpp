@@ -17,7 +17,7 @@ namespace lade::cuda {
 //
 // Thread: any. Functions of this module leave the calling thread's current device as it was.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class device {
  public:
   // Throws error with the index and the number of GPUs, or with the reason why none can be used.

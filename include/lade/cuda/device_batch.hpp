@@ -54,7 +54,7 @@ struct placements {
 //
 // Thread: any, concurrently.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class device_batch {
  public:
   // For stages that create such batches. `blocks`: the memory of the tensors and labels. `ready`:

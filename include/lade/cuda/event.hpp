@@ -30,7 +30,7 @@ struct event_options {
 //
 // Thread: any, concurrently.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class event {
  public:
   class awaiter;

@@ -157,7 +157,7 @@ struct jpeg_decoder_options {
 //
 // Copies refer to the same decoder. Thread: any, concurrently.
 //
-// Not yet run on a GPU: tested over a driver and an nvJPEG that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver and a fake nvJPEG.
 class jpeg_decoder {
  public:
   // Decodes the bytes of a file to u8 [height, width, 3] in host memory, turned upright. Called on

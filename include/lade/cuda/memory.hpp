@@ -59,7 +59,7 @@ struct pinned_memory_options {
 //
 // Thread: any, concurrently, except a callback of CUDA. Blocking: only if no region has capacity.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class pinned_memory final : public memory_resource {
  public:
   struct statistics {
@@ -177,7 +177,7 @@ class aligned_addresses {
 //
 // Thread: any, concurrently, except a callback of CUDA.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class managed_memory final : public memory_resource {
  public:
   // Throws error(unsupported) if the CPU cannot use such memory while kernels run on the device.
@@ -244,7 +244,7 @@ struct device_memory_options {
 
 // Memory of the device's default pool (cudaMallocAsync), which the whole process shares.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class device_memory final : public device_resource {
  public:
   // Throws error if the device has no memory pools.

@@ -27,7 +27,7 @@ struct nvtx_api;
 //
 // Thread: any, concurrently. Must outlive the runs.
 //
-// Not yet run under a profiler: tested over functions that a test replaces.
+// Not yet run under a profiler: tested only with fake functions.
 class nvtx_hooks final : public run_hooks {
  public:
   nvtx_hooks();

@@ -37,7 +37,7 @@ struct stream_options {
 //
 // Thread: any, concurrently, as CUDA allows.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class stream {
  public:
   // Creates a stream, which does not synchronize with the legacy default stream. The last copy

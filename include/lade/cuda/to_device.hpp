@@ -105,8 +105,8 @@ class to_device_stage {
 // Host memory is kept until the copies from it have finished, even if the run is stopped or fails.
 // The end of the run does not wait for the copies; the end of the runtime does.
 //
-// With `into`, the tensors of all batches are the given ones. The first wait_on() of a batch queues
-// a copy to them on its stream, so each step finds its batch at the same addresses:
+// With `into`, every batch uses the given tensors. The first wait_on() of a batch queues a copy to
+// them on its stream, so each step finds its batch at the same addresses:
 // - A batch is valid until another one is copied there. Then its wait_on() throws
 //   error(invalid_argument). Samples and ready() stay valid.
 // - The copy waits for the work that is queued at that time on the streams of the previous batch.
@@ -119,7 +119,7 @@ class to_device_stage {
 // Throws error(invalid_argument) naming an invalid option. A run fails if the GPU does not exist. A
 // failure of the GPU ends the run, regardless of `on_error`.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 inline to_device_stage to_device(const to_device_options& options = {}) {
   return to_device_stage(options);
 }

@@ -51,7 +51,7 @@ class to_host_stage {
 // Throws error(invalid_argument) naming an invalid option. A failure of the GPU ends the run,
 // regardless of `on_error`.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 inline to_host_stage to_host(const to_host_options& options = {}) { return to_host_stage(options); }
 
 }  // namespace lade::cuda

@@ -57,17 +57,17 @@ namespace io {
 
 // How whole files that are not in the page cache are read. Cached bytes are always copied from it.
 enum class page_cache : std::uint8_t {
-  // Chooses for each file:
+  // The first condition that holds decides for each file:
   //
-  //   - bypass at the first read, if the run waits for the disk (eight reads are in flight): the
-  //     reads take half the time;
-  //   - otherwise fill while the page cache has capacity, so that later epochs find the files;
-  //   - bypass without capacity: a data set that is larger than the memory would evict, in each
-  //     epoch, the pages that the next epoch reads first.
+  //   1. The process reads the file for the first time, while at least eight operations are in
+  //      flight: bypass. The run waits for the disk, and these reads take half the time.
+  //   2. The page cache has capacity for the file: fill. Later epochs find the file there.
+  //   3. The page cache has no capacity: bypass. A data set larger than the memory would evict, in
+  //      each epoch, the pages that the next epoch reads first.
   //
   // The capacity is half of the memory that is available when the process reads its first file.
-  // Files of less than 32 KiB are always cached. All files are cached if the kernel does not report
-  // which pages it has (before Linux 6.5, in some sandboxes).
+  // Files of less than 32 KiB always fill the page cache. So do all files if the kernel does not
+  // report which pages are cached (before Linux 6.5, in some sandboxes).
   automatic,
   fill,    // through the page cache
   bypass,  // O_DIRECT, if the file system supports it

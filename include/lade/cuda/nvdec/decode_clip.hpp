@@ -84,7 +84,7 @@ struct clip_statistics {
 //
 // Copies share the statistics and the memory. Any thread, in a runtime.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class decode_clip {
  public:
   // Throws as media::decode_clip does. Throws error(invalid_argument) for `surfaces` that are not 1

@@ -39,7 +39,7 @@ namespace lade::cuda {
 //
 // Copies share the statistics and the memory. Any thread, in a runtime.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 class decode_clips {
  public:
   static constexpr unsigned default_concurrency = 2;

@@ -73,7 +73,7 @@ using use_surface = std::function<void(std::int64_t number, const surface& decod
 // - error(stopped): between two packets, if the caller is cancelled.
 // - exceptions of `use`.
 //
-// Not yet run on a GPU: tested over a driver that a test replaces.
+// Not yet run on a GPU: tested only with a fake driver.
 task<> decode_surfaces(media::video from, std::vector<std::int64_t> numbers, stream on,
                        use_surface& use, surface_options options = {},
                        media::selection_statistics* counted = nullptr);
