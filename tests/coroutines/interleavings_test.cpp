@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <memory>
@@ -35,7 +36,7 @@
 
 namespace lade {
 
-// No ring of these tests waits for memory.
+// No test allocates memory of a pool.
 class no_memory final : public memory_resource {
   void* allocate(std::size_t, std::size_t) override { throw std::bad_alloc(); }
   void deallocate(void*, std::size_t, std::size_t) noexcept override {}
@@ -46,8 +47,63 @@ memory_resource& host_memory() noexcept {
   return memory;
 }
 buffer_pool::buffer_pool(std::size_t, memory_resource&) {}
-bool buffer_pool::would_wait(std::size_t, std::size_t) const noexcept { return false; }
-void buffer_pool::reconsider() const noexcept {}
+
+// The memory budget of all pools while the object exists, at most one at a time. Without it no pool
+// has a limit.
+class scarce_memory {
+ public:
+  explicit scarce_memory(std::size_t limit) : limit_(limit) { current = this; }
+  scarce_memory(const scarce_memory&) = delete;
+  ~scarce_memory() { current = nullptr; }
+
+  // The condition of a buffer_pool.
+  bool would_wait(std::size_t bytes, std::size_t buffers) noexcept {
+    const bool alone = used_ == 0 && buffers == 1;
+    const bool fits = used_ <= limit_ && bytes <= (limit_ - used_) / buffers;
+    if (!alone && !fits) ++refused_;
+    return !alone && !fits;
+  }
+
+  // use() takes bytes even beyond the limit.
+  void use(std::size_t bytes) noexcept {
+    used_ += bytes;
+    peak_ = std::max(peak_, used_);
+  }
+  void free(std::size_t bytes) noexcept { used_ -= bytes; }
+
+  // Waits until the item of the claim is urgent. One coroutine at a time.
+  task<> wait_until_urgent(const detail::memory_claim& claim) {
+    waiting_ = &claim;
+    reconsider();
+    co_await granted_.acquire();
+  }
+  void reconsider() {
+    if (!waiting_ || !waiting_->is_urgent()) return;
+    waiting_ = nullptr;
+    granted_.release();
+  }
+
+  std::size_t peak() const noexcept { return peak_; }
+  int refused() const noexcept { return refused_; }  // number of calls that returned true
+
+  static inline scarce_memory* current = nullptr;
+
+ private:
+  const std::size_t limit_;
+  std::size_t used_ = 0;
+  std::size_t peak_ = 0;
+  int refused_ = 0;
+  const detail::memory_claim* waiting_ = nullptr;
+  semaphore granted_{0};
+};
+
+bool buffer_pool::would_wait(std::size_t bytes, std::size_t buffers) const noexcept {
+  auto* memory = scarce_memory::current;
+  return memory && memory->would_wait(bytes, buffers);
+}
+void buffer_pool::reconsider() const noexcept {
+  if (auto* memory = scarce_memory::current) memory->reconsider();
+}
 
 using test::in_all_orders;
 using test::in_all_orders_of_atomics;
@@ -317,11 +373,15 @@ TEST(Interleavings, AScopeWaitsInItsDestructor) {
   });
 }
 
-// A ring of slots, whose contents are numbers.
+// A ring of slots, whose contents are numbers. An item uses one byte of the budget until the
+// consumer takes it.
 struct number_ring {
-  explicit number_ring(const detail::slot_ring_options& options)
-      : slots(options, memory, std::make_shared<detail::demand>()), contents(options.slots) {
+  explicit number_ring(const detail::slot_ring_options& options, std::size_t limit_bytes = 1'000)
+      : budget(limit_bytes),
+        slots(options, memory, std::make_shared<detail::demand>()),
+        contents(options.slots) {
     slots.count_for(counters);
+    counters.record_at_once(1);
   }
 
   static constexpr auto none = detail::slot_ring::none;
@@ -333,6 +393,7 @@ struct number_ring {
       auto slot = co_await ring.slots.take_free(filled);
       if (slot == none) co_return;
       ring.contents[slot] = first + i;
+      ring.budget.use(1);
       filled = slot;
     }
     ring.slots.fill(filled);
@@ -344,20 +405,36 @@ struct number_ring {
     while ((slot = co_await ring.slots.take_filled(slot)) != none) ring.contents[slot] *= 10;
   }
 
+  // Works on an item when it is urgent.
+  static task<> work_when_urgent(number_ring& ring) {
+    detail::memory_claim claim(ring.slots.wanted());
+    auto slot = none;
+    while ((slot = co_await ring.slots.take_filled(slot)) != none) {
+      claim.set_item(slot);
+      co_await ring.budget.wait_until_urgent(claim);
+      ring.contents[slot] *= 10;
+    }
+  }
+
   static task<> consume(number_ring& ring) {
     auto slot = none;
-    while ((slot = co_await ring.slots.take_done(slot)) != none)
-      ring.taken.push_back(ring.contents[slot]);
+    while ((slot = co_await ring.slots.take_done(slot)) != none) ring.take(slot);
   }
 
   // Takes one slot. It can be stopped.
   static task<> take_one(number_ring& ring) {
     auto slot = co_await ring.slots.take_done_or_stop(none);
     if (slot == none) co_return;
-    ring.taken.push_back(ring.contents[slot]);
+    ring.take(slot);
     ring.slots.free(slot);
   }
 
+  void take(std::size_t slot) {
+    taken.push_back(contents[slot]);
+    budget.free(1);
+  }
+
+  scarce_memory budget;
   buffer_pool memory;
   detail::stage_counters counters{"stage"};
   detail::slot_ring slots;
@@ -435,6 +512,102 @@ TEST(Interleavings, ACloseEndsAllThatWaitInARing) {
     order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.slots.close(); }});
     worker.start();
     EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+  });
+}
+
+TEST(Interleavings, ARingWithoutMemoryDeliversOneItemAtATime) {
+  int refused = 0;
+  in_all_orders([&](interleaving& order) {
+    number_ring ring({.slots = 2, .workers = 1, .waits_for_memory = true}, 1);
+    ring.budget.use(1);
+    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work(ring)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { worker.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{10, 20}));
+    EXPECT_EQ(ring.budget.peak(), 2u);
+    refused += ring.budget.refused();
+  });
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Interleavings, MemoryThatBecomesFreeWhileTheFeederOfARingWaitsForItLosesNoWakeUp) {
+  int refused = 0;
+  in_all_orders([&](interleaving& order) {
+    number_ring ring({.slots = 2, .waits_for_memory = true}, 2);
+    ring.budget.use(2);
+    started feeder(number_ring::feed(ring, 1, 3)), consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.budget.free(2); }});
+    EXPECT_TRUE(feeder.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{1, 2, 3}));
+    refused += ring.budget.refused();
+  });
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Interleavings, ARingThatWakesItsFeederForSeveralSlotsLosesNoWakeUpForMemory) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 8, .waits_for_memory = true}, 4);
+    ring.budget.use(1);
+    started feeder(number_ring::feed(ring, 0, 7)), consumer(number_ring::consume(ring));
+    feeder.start();  // until the memory is used up
+    EXPECT_EQ(ring.slots.count().done, 3u);
+    order.run({[&] { consumer.start(); }, [&] { ring.budget.free(1); }});
+    EXPECT_TRUE(feeder.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken.size(), 7u);
+  });
+}
+
+TEST(Interleavings, AStopOfTheConsumerOfARingWithoutMemoryLosesNoSlotAndNoWakeUp) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 2, .waits_for_memory = true}, 1);
+    ring.budget.use(1);
+    started feeder(number_ring::feed(ring, 1, 2)), stopped(number_ring::take_one(ring)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { stopped.start(); }, [&] { stopped.stop(); }});
+    EXPECT_TRUE(stopped.ended());
+    consumer.start();
+    EXPECT_TRUE(feeder.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{1, 2}));
+  });
+}
+
+TEST(Interleavings, ACloseEndsAFeederOfARingThatWaitsForMemory) {
+  int refused = 0;
+  in_all_orders([&](interleaving& order) {
+    number_ring ring({.slots = 2, .workers = 1, .waits_for_memory = true}, 1);
+    ring.budget.use(1);
+    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work(ring)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.slots.close(); }});
+    worker.start();
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    refused += ring.budget.refused();
+  });
+  EXPECT_GT(refused, 0);
+}
+
+TEST(Interleavings, AWorkerThatWaitsForMemoryGetsItWhenTheConsumerWaitsForItsItem) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 2, .workers = 1});
+    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work_when_urgent(ring)),
+        consumer(number_ring::consume(ring));
+    feeder.start();
+    order.run({[&] { worker.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{10, 20}));
+  });
+}
+
+TEST(Interleavings, AWorkerGetsMemoryForAnItemThatTheConsumerHasWaitedForBeforeItWasFilled) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 2, .workers = 1});
+    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work_when_urgent(ring)),
+        consumer(number_ring::consume(ring));
+    consumer.start();
+    order.run({[&] { feeder.start(); }, [&] { worker.start(); }});
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{10, 20}));
   });
 }
 

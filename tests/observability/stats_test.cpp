@@ -1,5 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
+#include <lade/dashboard.hpp>
 #include <lade/detail/common/require.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
@@ -1107,6 +1108,12 @@ TEST(RunStatistics, NumberStagesOfOneNameFromTheSourceOn) {
   EXPECT_EQ(items.failures().at(0).stage, "map (2)");
   EXPECT_EQ(items.settings().at(0).stage, "map (3)");
   EXPECT_THAT(to_prometheus(items.statistics()), HasSubstr("{stage=\"map (2)\"} 3\n"));
+  run_report report;
+  report.total = report.interval = items.statistics();
+  for (std::string name : {"map", "map (2)", "map (3)"}) {
+    EXPECT_THAT(to_json(report.total), HasSubstr("{\"name\":\"" + name + "\","));
+    EXPECT_THAT(render(report, 200), HasSubstr("\n" + name + "  "));
+  }
   EXPECT_THAT([&] { test::collect(runtime, stages); },
               testing::ThrowsMessage<stage_error>(HasSubstr("map (2) (0): no")));
 }

@@ -259,6 +259,24 @@ static std::vector<traced_span> spans_of(const std::vector<std::string>& lines,
   return all;
 }
 
+TEST(Trace, NamesStagesOfOneNameAsTheStatisticsDo) {
+  temp_dir dir;
+  runtime runtime({.threads = 2});
+  auto add = [](int i) { return i + 1; };
+  auto is_even = [](int i) { return i % 2 == 0; };
+  auto made = from(numbers{6}) | map(add, {.concurrency = 2}) | filter(is_even) | repeat(2) |
+              map(add, {.concurrency = 2});
+  {
+    trace record(dir / "trace");
+    EXPECT_THAT(collect(runtime, made, {.trace = &record}), SizeIs(6));
+  }
+  auto lines = lines_of(dir / "trace");
+  EXPECT_THAT(spans_of(lines, "map"), SizeIs(12));
+  EXPECT_THAT(spans_of(lines, "map (2)"), SizeIs(6));
+  for (std::string stage : {"map", "map (2)"})
+    EXPECT_GT(count_of(lines, "\"name\":\"" + stage + "\",\"args\":{\"waiting\""), 0) << stage;
+}
+
 static bool some_overlap(const std::vector<traced_span>& spans) {
   for (std::size_t i = 1; i < spans.size(); ++i)
     if (spans[i].begin < spans[i - 1].end) return true;

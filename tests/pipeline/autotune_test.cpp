@@ -379,6 +379,20 @@ TEST(Autotune, DeepensTheOutputQueueOfARunWhoseItemsComeInBursts) {
   EXPECT_EQ(items.settings().at(0).stage, "run");
 }
 
+TEST(Autotune, NamesStagesOfOneNameAsTheStatisticsDo) {
+  runtime runtime({.threads = 2});
+  auto same = [](int i) { return i; };
+  auto items = runtime.run(from(up_to(3)) | map(wait_a_little, {.concurrency = automatic}) |
+                           prefetch(automatic) | map(same, {.concurrency = automatic}) |
+                           prefetch(automatic));
+  EXPECT_EQ(collect(items), up_to(3));
+  std::vector<std::string> tuned, counted;
+  for (auto& each : items.settings()) tuned.push_back(each.stage);
+  for (auto& each : items.statistics().stages) counted.push_back(each.name);
+  EXPECT_THAT(tuned, ElementsAre("map", "prefetch", "map (2)", "prefetch (2)"));
+  EXPECT_THAT(counted, ElementsAre("source", "map", "prefetch", "map (2)", "prefetch (2)"));
+}
+
 TEST(Autotune, HoldsNoMoreInAQueueThanItMay) {
   runtime runtime({.threads = 2});
   std::atomic<int> begun = 0;

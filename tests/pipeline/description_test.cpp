@@ -33,6 +33,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -58,6 +59,13 @@ static bool is_even(int i) { return i % 2 == 0; }
 static int half_of(int i) { return i % 2; }
 static std::size_t length_of(int i) { return static_cast<std::size_t>(i); }
 static async_generator<int> as_is(async_generator<int> in) { return in; }
+
+// An item that reports its size.
+struct sized_item {
+  std::size_t size;
+  std::size_t bytes() const { return size; }
+};
+static sized_item sized(int i) { return {length_of(i)}; }
 
 // Batches of two.
 struct pairs {
@@ -195,6 +203,9 @@ TEST(Description, TellsHowMuchAStageHolds) {
   auto cached = last_of(list_of(3) | cache({.items = 10}));
   EXPECT_EQ(cached.held_items, 10u);
   EXPECT_EQ(cached.held_bytes, std::nullopt);
+  auto limited = last_of(list_of(3) | map(sized) | cache({.items = 10, .bytes = 100}));
+  EXPECT_EQ(limited.held_items, 10u);
+  EXPECT_EQ(limited.held_bytes, 100u);
 }
 
 // A function that takes up to four items per call.

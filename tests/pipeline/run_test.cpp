@@ -402,6 +402,10 @@ static async_generator<int> then_block(test::gate& gate, std::atomic<int>& close
   co_yield item;
 }
 
+static async_generator<int> pass_on(async_generator<int> in) {
+  while (auto* item = co_await in.next()) co_yield *item;
+}
+
 template <class Stage>
 static void expect_closed_once(const Stage& stage) {
   runtime runtime({.threads = 3});
@@ -428,6 +432,16 @@ TEST(Run, ASourceThatBlocksWhileTheRunIsStoppedIsClosedOnce) {
   expect_closed_once(batch(2));
   expect_closed_once(route(first, map(same), map(same)));
   expect_closed_once(tee(map(same), map(same)));
+  expect_closed_once(filter([](int) { return true; }));
+  expect_closed_once(cache());
+  expect_closed_once(shuffle({.window = 2}));
+  expect_closed_once(through(pass_on));
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    auto merged = [order](const pipeline<int>& source) {
+      return merge<int>({source, from(up_to(2))}, {.order = order});
+    };
+    expect_closed_once(test::any_stage<int>{merged});
+  }
 }
 
 // Counts a task for as long as it lives.

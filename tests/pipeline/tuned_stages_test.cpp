@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
 #include <vector>
 
 namespace lade::detail::tuned_stages_test {
@@ -188,6 +189,21 @@ TEST(TunedStages, AreListedFromTheSourceOn) {
               ElementsAre(stage_setting{"parse", 2, 4}, stage_setting{"pad", 3}));
   EXPECT_EQ(to_code(stages.settings()),
             "parse: {.concurrency = 2, .buffer = 4}\npad: {.concurrency = 3}\n");
+}
+
+TEST(TunedStages, HaveTheNamesThatTheyAreGivenLast) {
+  tuned_stages stages;
+  stage_counters counters("map");
+  busy_stage tuned(stages, counters);
+  stages.list({&described, 1}, {"map", 2, 4});
+  stages.list({&described, 2}, {"pad", 3});
+  auto name_of = [](const stage_key& of) -> std::string {
+    if (of == key) return "map (2)";
+    return of == stage_key{&described, 1} ? "map" : "";
+  };
+  stages.rename(name_of);
+  EXPECT_THAT(stages.settings(), ElementsAre(stage_setting{"pad", 3}, stage_setting{"map", 2, 4},
+                                             stage_setting{"map (2)", 16, 16}));
 }
 
 }  // namespace lade::detail::tuned_stages_test

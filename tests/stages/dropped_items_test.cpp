@@ -1,23 +1,33 @@
 #include <lade/async_generator.hpp>
+#include <lade/background.hpp>
 #include <lade/batch.hpp>
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
+#include <lade/buffer.hpp>
+#include <lade/cache.hpp>
 #include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/equal_steps.hpp>
 #include <lade/event.hpp>
+#include <lade/field.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
+#include <lade/from_shards.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/pad.hpp>
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
+#include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/stack.hpp>
+#include <lade/task.hpp>
 #include <lade/tee.hpp>
+#include <lade/tensor.hpp>
 #include <lade/through.hpp>
 #include <lade/window.hpp>
 
@@ -25,12 +35,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,18 +58,21 @@ class living {
     {
       std::lock_guard lock(mutex_);
       count_ += change;
+      if (change > 0) made_ += change;
     }
     changed_.notify_all();
   }
-  void wait_for_none() {
+  // Waits until `made` items have been made and none is alive.
+  void wait_for_none(int made) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return count_ == 0; });
+    changed_.wait(lock, [&] { return made_ == made && count_ == 0; });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   int count_ = 0;
+  int made_ = 0;
 };
 
 // An item that is alive until its last copy is destroyed.
@@ -74,11 +91,32 @@ class counted_item {
   std::shared_ptr<life> alive_;
 };
 
+static counted_item make_item(living& all) { return counted_item(all); }
+
+// Two i32 in memory that is an item.
+static tensor make_tensor(living& all) {
+  struct item_memory {
+    explicit item_memory(living& counted) : item(counted) {}
+    counted_item item;
+    std::array<std::int32_t, 2> numbers{};
+  };
+  auto memory = std::make_shared<item_memory>(all);
+  auto bytes = std::as_writable_bytes(std::span(memory->numbers));
+  return {tensor_spec{element_type::i32, {2}}, buffer(std::move(memory), bytes)};
+}
+
+// A sample with such a tensor as its data and as its field "x".
+static sample make_sample(living& all) {
+  auto x = make_tensor(all);
+  return sample("a").with_data(x.memory()).with_field(field("x", x));
+}
+
 // Two items, and then none until the run is stopped.
-static auto two_items(living& all, event& never) {
-  return from([&all, &never]() -> async_generator<counted_item> {
+template <class T>
+static pipeline<T> two_items(T (*make)(living&), living& all, event& never) {
+  return from([make, &all, &never]() -> async_generator<T> {
     for (int i = 0; i < 2; ++i) {
-      counted_item made(all);
+      auto made = make(all);
       co_yield made;
     }
     co_await never;
@@ -86,15 +124,19 @@ static auto two_items(living& all, event& never) {
 }
 
 // While the source blocks, and the consumer has dropped what it has taken, no stage keeps an item.
-template <class Stage>
-static void expect_dropped(const char* what, const Stage& stage, int results = 2) {
+template <class T, class Stage>
+static void expect_dropped(const char* what, T (*make)(living&), const Stage& stage, int results) {
   SCOPED_TRACE(what);
   living all;
   event never;
   runtime where({.threads = 2});
-  auto items = where.run(two_items(all, never) | stage, {.ready = 1});
+  auto items = where.run(two_items(make, all, never) | stage, {.ready = 1});
   for (int i = 0; i < results; ++i) items.wait_next();
-  all.wait_for_none();
+  all.wait_for_none(2);
+}
+template <class Stage>
+static void expect_dropped(const char* what, const Stage& stage, int results = 2) {
+  expect_dropped(what, make_item, stage, results);
 }
 
 static async_generator<counted_item> pass_on(async_generator<counted_item> in) {
@@ -156,6 +198,65 @@ TEST(DroppedItems, NoStageThatOrdersOrGroupsKeepsAnItemWhileItWaitsForTheNext) {
                  chain(batch(1), route_batches(all_first, map(std::identity()), chain())));
   expect_dropped("equal_steps", equal_steps({.steps = 5}));
   expect_dropped("end_together", end_together(none_ended));
+  expect_dropped("cache that is full", cache({.items = 0}));
+  expect_dropped("background", background([]() -> task<> { co_return; }));
+}
+
+// Copies the data of a sample.
+struct copy_data {
+  tensor_spec spec() const { return {element_type::i32, {2}}; }
+  void operator()(const sample& in, const tensor& slot) const {
+    std::memcpy(slot.bytes(), in.data().data(), in.data().size());
+  }
+};
+
+TEST(DroppedItems, NoStageThatCopiesItemsIntoTensorsKeepsAnItemWhileItWaitsForTheNext) {
+  expect_dropped("pad", make_tensor, chain(batch(1), pad()), 2);
+  expect_dropped("pad of samples", make_sample, chain(batch(1), pad({.fields = "x"})), 2);
+  expect_dropped("pack", make_tensor, chain(batch(1), pack()), 2);
+  expect_dropped("pack_rows", make_tensor, pack_rows({.length = 2}), 2);
+  expect_dropped("pack_rows before a row is full", make_tensor, pack_rows({.length = 8}), 0);
+  expect_dropped("stack", make_sample, chain(batch(1), stack({.fields = "x"})), 2);
+  for (unsigned concurrency : {1u, 2u}) {
+    const batch_into_options options{.size = 1, .fields = "x", .concurrency = concurrency};
+    expect_dropped("batch_into", make_sample, batch_into(copy_data(), options), 2);
+    auto larger = options;
+    larger.size = 4;
+    expect_dropped("batch_into before a batch is full", make_sample,
+                   batch_into(copy_data(), larger), 0);
+  }
+}
+
+// The first shard has two items. The second has none until the run is stopped.
+class two_shards {
+ public:
+  two_shards(living& all, event& never) : all_(all), never_(never) {}
+  std::uint64_t size() const { return 2; }
+  std::string name(std::uint64_t i) const { return std::to_string(i); }
+  std::string identity() const { return "two shards"; }
+  async_generator<counted_item> read(std::uint64_t i) const {
+    for (int item = 0; i == 0 && item < 2; ++item) {
+      counted_item made(all_);
+      co_yield made;
+    }
+    if (i == 1) co_await never_;
+  }
+
+ private:
+  living& all_;
+  event& never_;
+};
+
+TEST(DroppedItems, NoSourceOfShardsKeepsItemsOfAShardWhileItWaitsForTheNext) {
+  for (unsigned concurrency : {1u, 2u}) {
+    living all;
+    event never;
+    runtime where({.threads = 2});
+    auto shards = from_shards(two_shards(all, never), {.concurrency = concurrency});
+    auto items = where.run(shards, {.ready = 1});
+    for (int i = 0; i < 2; ++i) items.wait_next();
+    all.wait_for_none(2);
+  }
 }
 
 // Items that wait before a path when it ends are not kept until the run ends.
@@ -181,7 +282,7 @@ TEST(DroppedItems, NoPathThatHasEndedKeepsItems) {
       {.concurrency = 1});
   auto items = where.run(source | route(first, chain(hold, take(1)), chain()), {.ready = 1});
   EXPECT_TRUE(items.wait_next().has_value());
-  all.wait_for_none();
+  all.wait_for_none(5);
 }
 
 static async_generator<counted_item> pass_on_both(async_generator<counted_item> first,
@@ -191,14 +292,14 @@ static async_generator<counted_item> pass_on_both(async_generator<counted_item> 
 }
 
 template <class Join>
-static void expect_inputs_dropped(const Join& join, int results) {
+static void expect_inputs_dropped(const Join& join, int results, int made = 4) {
   living all;
   event never;
   runtime where({.threads = 2});
-  auto source = two_items(all, never);
+  auto source = two_items(make_item, all, never);
   auto items = where.run(join(source, source), {.ready = 1});
   for (int i = 0; i < results; ++i) items.wait_next();
-  all.wait_for_none();
+  all.wait_for_none(made);
 }
 
 TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
@@ -209,6 +310,10 @@ TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
     };
     expect_inputs_dropped(merged, 4);
   }
+  auto only_first = [](const items& a, const items& b) {
+    return merge<counted_item>({a, b}, {.order = merge_order::weighted, .weights = {1, 0}});
+  };
+  expect_inputs_dropped(only_first, 2, 2);
   expect_inputs_dropped([](const items& a, const items& b) { return zip(a, b); }, 2);
   expect_inputs_dropped([](const items& a, const items& b) { return combine(pass_on_both, a, b); },
                         4);
