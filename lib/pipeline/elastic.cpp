@@ -63,7 +63,7 @@ static const char* why_inelastic(const stage_description& stage) {
     case cardinality::one: return why_inelastic_order(stage);
     case cardinality::at_most_one: return "it may drop items of one rank and not of others";
     case cardinality::several: return "it may yield other numbers of items on other ranks";
-    case cardinality::custom: return "it is a coroutine, whose batches are not known";
+    case cardinality::custom: return "it is a coroutine: how it groups items is unknown";
     case cardinality::group: break;
   }
   for (auto* kind : {"batch", "batch_into", "zip", "tee"})

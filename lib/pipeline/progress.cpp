@@ -112,9 +112,9 @@ void listing_log::add(std::string_view name) {
   ++count_;
   names_.add(name);
   if (count_ == expected_ && names_.text() != expected_names_)
-    throw_unlike(
-        fmt::format("the first {} items of the listing are of {} no more: they are of {}{}", count_,
-                    in_quotes(expected_names_), in_quotes(names_.text()), hint));
+    throw_unlike(fmt::format(
+        "the first {} items of the listing have changed: the state is of {}, they are of {}{}",
+        count_, in_quotes(expected_names_), in_quotes(names_.text()), hint));
   if (!is_compared()) return;
   std::lock_guard lock(progress_.mutex_);
   auto& source = progress_.sources_.at(begin_);
@@ -203,9 +203,8 @@ void progress::require_length(std::uint64_t begin, std::uint64_t count, std::uin
   auto ranges = before_.ranges();
   auto behind = std::ranges::lower_bound(ranges, begin + count, {}, &lineage::range::last);
   if (behind == ranges.end() || behind->first >= begin + span) return;
-  throw_unlike(
-      fmt::format("items had been delivered that the source has no more: it has ended after {}{}",
-                  count, hint));
+  throw_unlike(fmt::format(
+      "the source has ended after {} items, but later ones had been delivered{}", count, hint));
 }
 
 // Whether two lineages are of parts of one item. Parts have the same last position; the first part
@@ -256,14 +255,14 @@ std::string progress::why_not_again(const lineage& instead) const {
   auto text = part_lineage::in_words(from_->parts) + " of the item at positions " +
               to_string(from_->open) + " had been delivered";
   if (dropped_ > 0)
-    text += ", and it has fewer now";
+    text += ", but it has fewer parts now";
   else if (instead.empty())
-    text += ", and it does not come again";
+    text += ", but this run has no such item";
   else if (instead == from_->open)
-    text += fmt::format(", of {} members, of which there are {} now", from_->open_size,
+    text += fmt::format(", with {} members, but it has {} now", from_->open_size,
                         part_lineage::whole_size(instead));
   else
-    text += ", and an item at positions " + to_string(instead) + " comes instead";
+    text += ", but this run has an item at positions " + to_string(instead) + " instead";
   std::lock_guard lock(mutex_);
   for (auto& stage : consuming_)
     text += "; " + stage +

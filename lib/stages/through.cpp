@@ -102,8 +102,9 @@ void lineage_check::give(const lineage& origin) {
   if (is_off_) return;
   if (origin.empty())
     fail(
-        "it yielded an item that is made of nothing it has taken since the item before; flat_map "
-        "makes several items of one");
+        "it yielded an item and had taken none since the previous one; use flat_map to make "
+        "several "
+        "items of one");
   for (auto& range : origin.ranges())
     if (!erase(range))
       fail("it yielded an item of positions " + to_string(origin) +

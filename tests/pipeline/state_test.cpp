@@ -418,8 +418,8 @@ TEST(State, OfAGeneratorThatHasFewerItemsThanWereDeliveredIsRefusedAtItsEnd) {
   auto stream = [](int items) { return from(numbers{items}); };
   auto saved = state_after(stream(10), 7);
   EXPECT_THAT(refusal(stream(5), saved),
-              HasSubstr("items had been delivered that the source has no more: it has ended after "
-                        "5; to resume nevertheless, set run_options::other_data"));
+              HasSubstr("the source has ended after 5 items, but later ones had been delivered; to "
+                        "resume nevertheless, set run_options::other_data"));
   EXPECT_EQ(refusal(stream(7), saved), "none");
   auto in_turn = [&](int items) {
     return merge(std::vector<pipeline<int>>{stream(10), stream(items)});
@@ -446,8 +446,9 @@ TEST(State, OfAListingIsOfItsNames) {
   EXPECT_EQ(refusal(moved | shuffle(), state_after(files | shuffle(), 2)), "none");
   EXPECT_THAT(refusal(other | shuffle(), state_after(files | shuffle(), 2)),
               HasSubstr("it is of the data set \"names "));
-  EXPECT_THAT(refusal(other, state_after(files, 4)),
-              HasSubstr("items of the listing are of the data set \"names "));
+  EXPECT_THAT(
+      refusal(other, state_after(files, 4)),
+      HasSubstr("items of the listing have changed: the state is of the data set \"names "));
   runtime runtime({.threads = 1});
   auto rest = collect(runtime, other, {.state = state_after(files, 3), .other_data = true});
   EXPECT_EQ(rest.size(), 1u);
@@ -602,7 +603,8 @@ TEST(State, AmidTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers) {
   };
   auto saved = state_after(batches(true), 4);
   EXPECT_EQ(refusal(batches(true), saved), "none");
-  EXPECT_THAT(refusal(batches(false), saved), HasSubstr("an item at positions 3-5 comes instead"));
+  EXPECT_THAT(refusal(batches(false), saved),
+              HasSubstr("but this run has an item at positions 3-5 instead"));
 }
 
 // A group of the user's, whose size() is not noexcept.
@@ -627,7 +629,7 @@ TEST(State, AmidALastBatchOneOfWhoseMembersHadFailedNeedsTheSameMembers) {
   auto needs_the_same = [](auto groups) {
     auto saved = state_after(groups(7), 7);  // the last group is of 6 and 8
     EXPECT_EQ(refusal(groups(7), saved), "none");
-    EXPECT_THAT(refusal(groups(-1), saved), HasSubstr("of 2 members, of which there are 3 now"));
+    EXPECT_THAT(refusal(groups(-1), saved), HasSubstr("with 2 members, but it has 3 now"));
   };
   needs_the_same(batches);
   needs_the_same(bundles);
@@ -647,7 +649,8 @@ TEST(State, OfBatchesThatPathsTakeApartIsOfBatchesOfTheSameMembers) {
   EXPECT_THAT(refusal(batches(3, -1), state_after(batches(4, -1), 2)), HasSubstr("batch of 4"));
   auto saved = state_after(batches(4, 1), 2);
   EXPECT_EQ(refusal(batches(4, 1), saved), "none");
-  EXPECT_THAT(refusal(batches(4, -1), saved), HasSubstr("an item at positions 0-3 comes instead"));
+  EXPECT_THAT(refusal(batches(4, -1), saved),
+              HasSubstr("but this run has an item at positions 0-3 instead"));
 }
 
 TEST(State, OfPartsThatPathsPutTogetherIsRefused) {
@@ -839,8 +842,8 @@ TEST(State, AmidPartsOfTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers)
   EXPECT_EQ(refusal(parts(7), saved), "none");
   EXPECT_THAT(
       refusal(parts(-1), saved),
-      HasSubstr("part 1.1 of the item at positions 6-8 had been delivered, of 2 members, of "
-                "which there are 3 now"));
+      HasSubstr("part 1.1 of the item at positions 6-8 had been delivered, with 2 members, but it "
+                "has 3 now"));
 }
 
 TEST(State, IsRefusedForPartsThatCannotBeNumbered) {
@@ -859,7 +862,7 @@ TEST(State, AmidMorePartsThanTheItemHasNowEndsTheRun) {
   for (int taken : {3, 6})  // of the first item, of the last
     EXPECT_THAT(refusal(parts(2), state_after(parts(3), taken)),
                 HasSubstr("3 parts of the item at positions " + std::to_string(taken / 3 - 1) +
-                          " had been delivered, and it has fewer now"));
+                          " had been delivered, but it has fewer parts now"));
 }
 
 TEST(State, AmidPartsBehindSomeThatAreDroppedIsExact) {
