@@ -331,7 +331,7 @@ void slot_ring::record_missing(missing now) noexcept {
 }
 
 void slot_ring::record_depth() noexcept {
-  if (options_.measures_feeders)
+  if (options_.measures_feeders && counters_)  // not yet if the ring is closed at once
     counters_->depth.store(closed_ ? 0 : in_flight_, std::memory_order_relaxed);
 }
 

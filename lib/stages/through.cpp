@@ -102,9 +102,8 @@ void lineage_check::give(const lineage& origin) {
   if (is_off_) return;
   if (origin.empty())
     fail(
-        "it yielded an item and had taken none since the previous one; use flat_map to make "
-        "several "
-        "items of one");
+        "it yielded an item without lineage: take an input for each item, or yield it with its "
+        "held<T>; flat_map makes several items of one");
   for (auto& range : origin.ranges())
     if (!erase(range))
       fail("it yielded an item of positions " + to_string(origin) +

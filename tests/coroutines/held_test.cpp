@@ -285,14 +285,14 @@ TEST(Through, AStageThatBreaksItsRuleEndsTheRunAtThatItem) {
     }
   };
   EXPECT_THAT(failure_behind(list | through(twice, consumed), 1),
-              HasSubstr("custom: follow lineage_rule::consumed: it yielded an item that is made of "
-                        "nothing it has taken since the item before; flat_map"));
+              HasSubstr("custom: follow lineage_rule::consumed: it yielded an item without "
+                        "lineage: take an input for each item"));
   auto without = [](async_generator<int> in) -> async_generator<int> {
     while (auto item = co_await in.next().held()) co_yield **item;
   };
   EXPECT_THAT(failure_behind(list | through(without, carried), 0),
-              HasSubstr("custom: follow lineage_rule::carried: it yielded an item that is made of "
-                        "nothing it has taken"));
+              HasSubstr("custom: follow lineage_rule::carried: it yielded an item without "
+                        "lineage: "));
   auto again = [](async_generator<int> in) -> async_generator<int> {
     while (auto item = co_await in.next().held()) {
       co_yield held<int>(**item, item->origin());

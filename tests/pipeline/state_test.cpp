@@ -424,7 +424,8 @@ TEST(State, OfAGeneratorThatHasFewerItemsThanWereDeliveredIsRefusedAtItsEnd) {
   auto in_turn = [&](int items) {
     return merge(std::vector<pipeline<int>>{stream(10), stream(items)});
   };
-  EXPECT_THAT(refusal(in_turn(2), state_after(in_turn(10), 8)), HasSubstr("it has ended after 2"));
+  EXPECT_THAT(refusal(in_turn(2), state_after(in_turn(10), 8)),
+              HasSubstr("the source has ended after 2 items"));
   EXPECT_EQ(refusal(in_turn(10), state_after(in_turn(10), 20)), "none");
   runtime runtime({.threads = 1});
   auto rest = collect(runtime, stream(5), {.state = saved, .other_data = true});
@@ -756,7 +757,8 @@ TEST(State, OfBatchesThatBecomeItemsWithoutASizeIsRefusedWhereTheyAreTakenApart)
   runtime runtime({.threads = 1});
   auto items = runtime.run(from(up_to(12)) | batch(3) | map(pack) | flat_map(unpack));
   items.wait_next();
-  EXPECT_THAT([&] { items.state(); }, ThrowsMessage<error>(HasSubstr("that have no size()")));
+  EXPECT_THAT([&] { items.state(); },
+              ThrowsMessage<error>(HasSubstr("has no size() that counts members")));
 }
 
 // What comes of the numbers from 0 to 8, six parts of each, but for the parts that fail.
