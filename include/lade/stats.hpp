@@ -50,15 +50,12 @@ struct slow_item {
 // One stage of a run, at one moment. Times are sums over its workers. Every stage fills the counts
 // of items and bytes. The other members depend on the stage:
 //
-//   | stage                                         | slots, | busy, durations, | cpu,      |
-//   |                                               | waits  | slowest          | preempted |
-//   |-----------------------------------------------|--------|------------------|-----------|
-//   | with workers, for plain functions             | yes    | yes              | yes       |
-//   | with workers, for tasks                       | yes    | yes              | no        |
-//   | prefetch, merge by arrival, tee, route and    | yes    | no               | no        |
-//   |   route_batches                               |        |                  |           |
-//   | inline: map, filter, flat_map, batch_by       | no     | yes              | no        |
-//   | inline: all other stages, and sources         | no     | no               | no        |
+// - with workers, for plain functions: all
+// - with workers, for tasks: all but `cpu` and `preempted`
+// - prefetch: `slots`, `depth` and the waits
+// - merge by arrival, tee, route, route_batches: `slots` and the waits; `depth` is 0
+// - inline map, filter, flat_map and batch_by: `busy`, `durations` and `slowest`
+// - other inline stages, and sources: none
 //
 // The waits are `input_wait`, `output_wait`, `memory_wait` and `next_starved`. Where there are no
 // workers, `workers` and `paused` are 0. from_shards has workers if its concurrency is above 1.

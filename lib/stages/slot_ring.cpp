@@ -27,6 +27,8 @@ slot_ring::slot_ring(const slot_ring_options& options, const buffer_pool& memory
 slot_ring::~slot_ring() {
   for (auto* waiting : {&feeders_, &consumers_, &workers_})
     waiting->require_empty("a link was destroyed while coroutines wait in it");
+  in_flight_ = 0;
+  if (counters_) record_depth();
 }
 
 bool slot_ring::settle_feeder(free_awaiter& feeder, listed_waiter*& woken) noexcept {
@@ -231,7 +233,6 @@ void slot_ring::close() noexcept {
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
-    record_depth();
     woken = workers_.settle_all();
     settle_feeders(woken);
     if (auto* consumer = claim_consumer(none)) woken.push_back(*consumer);
@@ -331,8 +332,7 @@ void slot_ring::record_missing(missing now) noexcept {
 }
 
 void slot_ring::record_depth() noexcept {
-  if (options_.measures_feeders && counters_)  // not yet if the ring is closed at once
-    counters_->depth.store(closed_ ? 0 : in_flight_, std::memory_order_relaxed);
+  if (options_.measures_feeders) counters_->depth.store(in_flight_, std::memory_order_relaxed);
 }
 
 listed_waiter* slot_ring::claim_feeder() noexcept {
