@@ -11,7 +11,6 @@
 #include <lade/pipeline.hpp>
 #include <lade/task.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -95,6 +95,7 @@ auto operator|(const P& in, const S& stage) {
   return stage.attach(in);
 }
 
+// For any other stage: a compile error that says why.
 template <class T, class S>
   requires(!accepts<pipeline<T>, S>)
 pipeline<T> operator|(const pipeline<T>& in, const S&) {

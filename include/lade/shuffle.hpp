@@ -107,8 +107,9 @@ class shuffle_stage {
 };
 
 // Yields the items in random order. The order depends on the seed, on the number of items, and on
-// the run's epoch; in a repeat, also on the round. So two sources of as many items with equal seeds
-// have the same order, as a zip of them needs. The sources of a merge should have different seeds.
+// the run's epoch; in a repeat, also on the round. So two sources with the same number of items and
+// equal seeds have the same order, as a zip of them needs. The sources of a merge should have
+// different seeds.
 //
 // Items that are reached by index (lists, file listings) are permuted as a whole, in constant
 // memory. Each item of a stream is chosen from a window of the next ones.
