@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/detail/common/gcc12.hpp>
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/coroutines/promise.hpp>
 #include <lade/detail/coroutines/rendezvous.hpp>
 #include <lade/held.hpp>
@@ -52,7 +53,7 @@ class generator_promise : public promise_base {
     void await_suspend(std::coroutine_handle<>) const noexcept {
       if (!promise.rendezvous_.arrive()) return;
       promise.awaited_ = true;
-      resume_at_home(promise.consumer_, promise.context);
+      promise.consumer_.resume_at_home(promise.context);
     }
     void await_resume() const noexcept {}
   };
@@ -64,7 +65,7 @@ class generator_promise : public promise_base {
 
   // Runs the generator up to its next value. Returns whether `consumer` must suspend: it is then
   // resumed with the value.
-  bool start(std::coroutine_handle<> consumer) {
+  bool start(suspended_coroutine consumer) {
     consumer_ = consumer;
     awaited_ = false;
     auto when = rendezvous_.call(self_);
@@ -75,7 +76,7 @@ class generator_promise : public promise_base {
   // every value. Returns whether the consumer must suspend.
   [[gnu::noinline]] bool continue_at_home() noexcept {
     awaited_ = true;
-    return post_home(consumer_, context);
+    return consumer_.post_home(context);
   }
 
   // Rethrows the exception that ended the generator, if any.
@@ -90,7 +91,7 @@ class generator_promise : public promise_base {
   }
 
   std::coroutine_handle<> self_;
-  std::coroutine_handle<> consumer_;
+  suspended_coroutine consumer_;
   void* value_ = nullptr;
   lineage pending_;  // lineage of the items consumed since the last value
   lineage yielded_lineage_;
@@ -170,7 +171,7 @@ class generator::next_awaiter {
       producer_.context = base->context;
       consumed_ = apart_ ? nullptr : base->consumed;
     }
-    return producer_.start(consumer);
+    return producer_.start(suspended_coroutine(consumer));
   }
 
   void* await_resume() const {

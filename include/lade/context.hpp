@@ -4,7 +4,6 @@
 
 #include <lade/detail/runtime/executor.hpp>
 
-#include <coroutine>
 #include <cstdint>
 #include <stop_token>
 
@@ -44,19 +43,6 @@ namespace detail {
 // For callbacks that forward a stop to another source. Takes the source by value: the stopped work
 // may end inside the request, and destroy the source that it owns.
 inline void request_stop(std::stop_source source) noexcept { source.request_stop(); }
-
-// Posts a coroutine of the context `where` to its executor, unless the calling thread belongs to it
-// or there is none. Returns whether it did.
-inline bool post_home(std::coroutine_handle<> coroutine, const context* where) noexcept {
-  if (!where || !where->home || where->home->is_current()) return false;
-  where->home->post(resumption(coroutine, where->distance));
-  return true;
-}
-
-// Resumes a coroutine of the context `where` on its executor; inline if there is none.
-inline void resume_at_home(std::coroutine_handle<> coroutine, const context* where) noexcept {
-  if (!post_home(coroutine, where)) coroutine.resume();
-}
 
 }  // namespace detail
 }  // namespace lade

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/coroutines/promise.hpp>
 #include <lade/detail/coroutines/rendezvous.hpp>
 #include <lade/detail/coroutines/result.hpp>
@@ -102,7 +103,7 @@ class task<T>::promise_type : public detail::promise_base, public detail::result
 };
 
 template <class T>
-class task<T>::awaiter : private detail::completion {
+class task<T>::awaiter : private detail::completion, private detail::parked_coroutine {
  public:
   explicit awaiter(std::coroutine_handle<promise_type> child) noexcept
       : detail::completion{resume_parent}, child_(child) {}
@@ -111,23 +112,21 @@ class task<T>::awaiter : private detail::completion {
 
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> parent) {
-    parent_ = parent;
     auto* base = detail::base_of(parent);
+    note(parent, base);
     auto when = child_.promise().start(base ? *base : detail::promise_base(), *this);
     if (when != detail::arrival::elsewhere) return when == detail::arrival::later;
-    return detail::post_home(parent, child_.promise().context);
+    return post_home();
   }
 
   T await_resume() { return child_.promise().take(); }
 
  private:
   static void resume_parent(detail::completion& self) noexcept {
-    auto& waiting = static_cast<awaiter&>(self);
-    detail::resume_at_home(waiting.parent_, waiting.child_.promise().context);
+    static_cast<awaiter&>(self).resume_at_home();
   }
 
   std::coroutine_handle<promise_type> child_;
-  std::coroutine_handle<> parent_;
 };
 
 namespace detail {

@@ -1,4 +1,5 @@
 #include <lade/continue_on.hpp>
+#include <lade/detail/coroutines/parked_coroutine.hpp>
 #include <lade/detail/runtime/continue_on.hpp>
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/detail/stages/concurrent_core.hpp>
@@ -84,25 +85,23 @@ void concurrent_core::put(std::size_t slot, void* item, const lineage& origin) {
 }
 
 // `co_await called_task(calls)` starts the task that a worker has got, and waits for its end.
-class called_task : private completion {
+class called_task : private completion, private parked_coroutine {
  public:
   explicit called_task(slot_calls& calls) noexcept : completion{resume_worker}, calls_(calls) {}
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<task<>::promise_type> worker) {
-    worker_ = worker;
+    note(worker);
     return !calls_.start(worker.promise(), *this);
   }
   void await_resume() const noexcept {}
 
  private:
   static void resume_worker(completion& self) noexcept {
-    auto& waiting = static_cast<called_task&>(self);
-    resume_at_home(waiting.worker_, waiting.worker_.promise().context);
+    static_cast<called_task&>(self).resume_at_home();
   }
 
   slot_calls& calls_;
-  std::coroutine_handle<task<>::promise_type> worker_;
 };
 
 task<> concurrent_core::compute(concurrent_core& self, const context& execution) {
