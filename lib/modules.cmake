@@ -115,6 +115,7 @@ set(lade_core_sources
   lib/stages/cache.cpp
   lib/stages/concurrent_core.cpp
   lib/stages/cut.cpp
+  lib/stages/distribute.cpp
   lib/stages/equal_steps.cpp
   lib/stages/filter.cpp
   lib/stages/flat_map.cpp

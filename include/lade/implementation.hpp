@@ -112,6 +112,7 @@
 #include "../../lib/stages/cache.cpp"
 #include "../../lib/stages/concurrent_core.cpp"
 #include "../../lib/stages/cut.cpp"
+#include "../../lib/stages/distribute.cpp"
 #include "../../lib/stages/equal_steps.cpp"
 #include "../../lib/stages/filter.cpp"
 #include "../../lib/stages/flat_map.cpp"

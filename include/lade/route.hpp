@@ -98,10 +98,10 @@ class path_chooser : public counted {
 
   const route_settings& settings() const noexcept { return *settings_; }
 
-  // Returns the number of the item's path, or nothing if the item is dropped. Throws if the run
-  // ends.
-  std::optional<std::size_t> operator()(const T& item, const lineage& origin,
-                                        const open_context& run, stage_counters& counters) const {
+  // Returns the number of the item's path, or split_base::nowhere if the item is dropped. Throws if
+  // the run ends.
+  std::size_t operator()(const T& item, const lineage& origin, const open_context& run,
+                         stage_counters& counters) const {
     try {
       return choose(item);
     } catch (...) {
@@ -110,17 +110,15 @@ class path_chooser : public counted {
   }
 
   // The same for both kinds of routers. The chooser and all arguments must outlive the task.
-  task<std::optional<std::size_t>> later(const T& item, const lineage& origin,
-                                         const open_context& run, stage_counters& counters) const {
-    std::optional<std::size_t> path;
-    bool has_failed = false;
+  task<std::size_t> later(const T& item, const lineage& origin, const open_context& run,
+                          stage_counters& counters) const {
+    auto path = split_base::nowhere;
     try {
       path = co_await choose_later(item);
     } catch (...) {
-      has_failed = true;
-      failed(item, origin, run, counters);
+      path = failed(item, origin, run, counters);
     }
-    co_return has_failed ? std::nullopt : path;
+    co_return path;
   }
 
  private:
@@ -129,11 +127,11 @@ class path_chooser : public counted {
   virtual task<std::size_t> choose_later(const T& item) const = 0;
 
   // Call it in a catch block. Rethrows the failure if the failure ends the run.
-  std::optional<std::size_t> failed(const T& item, const lineage& origin, const open_context& run,
-                                    stage_counters& counters) const {
+  std::size_t failed(const T& item, const lineage& origin, const open_context& run,
+                     stage_counters& counters) const {
     auto failure = run.failure(counters, settings_->policy, name_of(item), origin);
     if (failure) std::rethrow_exception(failure);
-    return std::nullopt;
+    return split_base::nowhere;
   }
 
   shared_const<route_settings> settings_;
@@ -177,6 +175,44 @@ auto chooser_for(const shared_const<route_settings>& settings, const shared_cons
   return counted_ptr<const path_chooser<T>>(new path_chooser_of<T, Router>(settings, router));
 }
 
+// Moves each item to the path that the router chooses. `results`: the queue behind the paths.
+template <class T>
+class routed_items final : public distributor {
+ public:
+  routed_items(split<T>& to, std::shared_ptr<link_base> results,
+               counted_ptr<const path_chooser<T>> chooser, const open_context& run,
+               stage_counters& counters)
+      : distributor(split_base::nowhere),
+        to_(to),
+        results_(std::move(results)),
+        chooser_(std::move(chooser)),
+        run_(run),
+        counters_(counters) {}
+
+  choice choose(void* item, const lineage& origin) override {
+    increment(counters_.in);
+    const T& routed = *static_cast<const T*>(item);
+    if (chooser_->awaits) return {.later = chooser_->later(routed, origin, run_, counters_)};
+    return {.path = (*chooser_)(routed, origin, run_, counters_)};
+  }
+
+  void give(std::size_t path, void* item, lineage origin) override {
+    if (!to_.give(path, std::move(*static_cast<T*>(item)), std::move(origin)))
+      run_.refuse_state("a path of " + chooser_->settings().name + " has ended before its items");
+  }
+
+  void end(bool has_failed) noexcept override {
+    if (has_failed) results_->expect_failure();
+  }
+
+ private:
+  split<T>& to_;
+  const std::shared_ptr<link_base> results_;
+  const counted_ptr<const path_chooser<T>> chooser_;
+  const open_context run_;
+  stage_counters& counters_;
+};
+
 // The item type in which all paths of a route end.
 template <class... Paths>
 struct common_end {
@@ -209,14 +245,14 @@ std::vector<node_ptr> ends_of(const std::vector<pipeline<T>>& paths) {
 // The node of a route from items of type T to items of type Out. It does not depend on the types of
 // the router and of the paths.
 //
-//   input ─ distribute() ─┬─> path ─╮
-//                         ├─> path ─┼─> link ─> next stage
-//                         └─> path ─╯
+//   input ─ split ─┬─> path ─╮
+//                  ├─> path ─┼─> link ─> next stage
+//                  └─> path ─╯
 //
-// The split before the paths queues the items of each path and suspends distribute() while it is
-// full. The link behind them is one queue with two slots per path; a path is suspended while it is
-// full. If the input fails, the paths still yield results of the items that they have. Then the
-// failure is rethrown.
+// The split before the paths queues the items of each path, and takes no item while the path of
+// the item before is full. The link behind them is one queue with two slots per path; a path is
+// suspended while it is full. If the input fails, the paths still yield results of the items that
+// they have. Then the failure is rethrown.
 template <class T, class Out>
 class routing final : public node<Out> {
  public:
@@ -243,46 +279,14 @@ class routing final : public node<Out> {
     run.run->stages().record_workers(counters, {.slots = settings.queued(), .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
-    split->start(distribute(split, results.shared(), std::move(items), choose_, upstream, counters),
-                 counters);
+    split->start(
+        std::move(items),
+        std::make_unique<routed_items<T>>(*split, results.shared(), choose_, upstream, counters),
+        counters);
     return observe(deliver_from<Out>(std::move(results)), run, counters);
   }
 
  private:
-  // Takes the input's items, and moves each to its path.
-  static task<> distribute(std::shared_ptr<detail::split<T>> split,
-                           std::shared_ptr<link_base> results, async_generator<T> in,
-                           chooser choose, open_context run, stage_counters& counters) {
-    std::exception_ptr failure;
-    try {
-      lineage origin;  // includes the items dropped before
-      while (true) {
-        T* item = nullptr;
-        {
-          split_base::asking waiting(*split);
-          item = co_await in.next();
-        }
-        if (!item) break;
-        increment(counters.in);
-        origin.merge(in.origin());
-        if (run.run->failures().is_behind()) co_await run.run->failures().room();
-        std::optional<std::size_t> path;
-        if (choose->awaits)
-          path = co_await choose->later(*item, in.origin(), run, counters);
-        else
-          path = (*choose)(*item, in.origin(), run, counters);
-        if (!path) continue;
-        co_await split->room(*path);
-        if (!split->give(*path, std::move(*item), std::exchange(origin, {})))
-          run.refuse_state("a path of " + choose->settings().name + " has ended before its items");
-      }
-    } catch (...) {
-      failure = std::current_exception();
-      results->expect_failure();
-    }
-    split->end_input(failure);
-  }
-
   pipeline<T> in_;
   std::vector<pipeline<Out>> paths_;
   chooser choose_;

@@ -39,11 +39,10 @@ namespace detail {
 template <class T>
 class batch_chooser : public counted {
  public:
-  static constexpr std::size_t none = ~std::size_t{0};  // instead of a path: the item is dropped
-
   virtual const route_settings& settings() const noexcept = 0;
 
-  // Returns the path of each item. The chooser and all arguments must outlive the task.
+  // Returns the path of each item, split_base::nowhere if the item is dropped. The chooser and all
+  // arguments must outlive the task.
   virtual task<std::vector<std::size_t>> choose(const std::vector<T>& batch, const lineage& origin,
                                                 const open_context& run,
                                                 stage_counters& counters) const = 0;
@@ -65,12 +64,12 @@ class item_by_item final : public batch_chooser<T> {
     paths.reserve(batch.size());
     for (auto&& each : batch) {
       const T& item = each;
-      std::optional<std::size_t> path;
+      auto path = split_base::nowhere;
       if (chooser_.awaits)
         path = co_await chooser_.later(item, origin, run, counters);
       else
         path = chooser_(item, origin, run, counters);
-      paths.push_back(path.value_or(batch_chooser<T>::none));
+      paths.push_back(path);
     }
     co_return paths;
   }
@@ -112,7 +111,7 @@ class whole_batch final : public batch_chooser<T> {
       failure = run.failure(counters, settings_->policy, {}, origin);
     }
     if (failure) std::rethrow_exception(failure);
-    if (has_failed) paths.assign(batch.size(), batch_chooser<T>::none);
+    if (has_failed) paths.assign(batch.size(), split_base::nowhere);
     co_return paths;
   }
 
@@ -150,14 +149,79 @@ counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_s
     return counted_ptr<const batch_chooser<T>>(new item_by_item<T, Router>(settings, router));
 }
 
+// A batch that has been split into parts.
+class parted_batch {
+ public:
+  parted_batch(lineage positions, std::vector<std::size_t> numbers)
+      : origin(std::move(positions)), paths(std::move(numbers)) {}
+  lineage origin;
+  std::vector<std::size_t> paths;  // paths to which a part was sent
+};
+
+// Splits each batch into one part per path. Puts a record of the batch into `begun`, and then sends
+// the parts.
+template <class T>
+class batch_parts final : public distributor {
+ public:
+  using in = std::vector<T>;
+
+  batch_parts(split<in>& to, std::shared_ptr<channel<parted_batch>> begun,
+              counted_ptr<const batch_chooser<T>> chooser, const open_context& run,
+              stage_counters& counters)
+      : distributor(split_base::batches),
+        to_(to),
+        begun_(std::move(begun)),
+        chooser_(std::move(chooser)),
+        run_(run),
+        counters_(counters) {}
+
+  choice choose(void* item, const lineage& origin) override {
+    return {.later = part(*static_cast<in*>(item), origin)};
+  }
+
+  void give(std::size_t, void*, lineage origin) override {
+    for (std::size_t path = 0; path < parts_.size(); ++path)
+      if (!parts_[path].empty()) to_.give(path, std::move(parts_[path]), origin);
+  }
+
+  void end(bool) noexcept override { begun_->close(); }
+
+ private:
+  task<std::size_t> part(in& batch, const lineage& origin) {
+    counters_.in.fetch_add(batch.size(), std::memory_order_relaxed);
+    auto paths = co_await chooser_->choose(batch, origin, run_, counters_);
+    parts_.clear();
+    parts_.resize(chooser_->settings().paths);
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      if (paths[i] != split_base::nowhere) parts_[paths[i]].push_back(T(std::move(batch[i])));
+    to_.begin_batch();
+    co_await begun_->push(parted_batch(origin, paths_with_parts()));
+    co_return split_base::batches;
+  }
+
+  std::vector<std::size_t> paths_with_parts() const {
+    std::vector<std::size_t> numbers;
+    for (std::size_t path = 0; path < parts_.size(); ++path)
+      if (!parts_[path].empty()) numbers.push_back(path);
+    return numbers;
+  }
+
+  split<in>& to_;
+  const std::shared_ptr<channel<parted_batch>> begun_;
+  const counted_ptr<const batch_chooser<T>> chooser_;
+  const open_context run_;
+  stage_counters& counters_;
+  std::vector<in> parts_;  // of the batch that part() was called with
+};
+
 // The node of a route from std::vector<T> to Out, which is a vector too.
 //
-//   input ─ distribute() ─┬─> path ─ link ─╮
-//                         ├─> path ─ link ─┼─> join() ─> next stage
-//                         ╰───> `begun` ───╯
+//   input ─ split ─┬─> path ─ link ─╮
+//                  ├─> path ─ link ─┼─> join() ─> next stage
+//                  ╰───> `begun` ───╯
 //
-// For each batch, distribute() waits for a slot, puts a record into `begun`, and then sends the
-// parts. join() takes the records in order. It takes one result from each path in a record, and
+// For each batch, the split waits for a slot, puts a record into `begun`, and then sends the parts.
+// join() takes the records in order. It takes one result from each path in a record, and
 // frees the slot when the joined vector has been taken. `begun` has capacity for all batches in
 // flight.
 template <class T, class Out>
@@ -194,61 +258,15 @@ class batch_routing final : public node<Out> {
     }
     run.run->stages().record_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
     auto begun = std::make_shared<batches>(settings.buffer + 1);
-    split->start(distribute(split, begun, std::move(items), choose_, upstream, counters), counters);
+    split->start(std::move(items),
+                 std::make_unique<batch_parts<T>>(*split, begun, choose_, upstream, counters),
+                 counters);
     auto joined = join(std::move(results), std::move(stop), split, begun, counters);
     return observe(std::move(joined), run, counters);
   }
 
  private:
-  // A batch that has been split into parts.
-  class parted {
-   public:
-    parted(lineage positions, std::vector<std::size_t> numbers)
-        : origin(std::move(positions)), paths(std::move(numbers)) {}
-    lineage origin;
-    std::vector<std::size_t> paths;  // paths to which a part was sent
-  };
-  using batches = channel<parted>;
-
-  // Splits batches and sends the parts down the paths, as long as a slot is free.
-  static task<> distribute(std::shared_ptr<detail::split<in>> split, std::shared_ptr<batches> begun,
-                           async_generator<in> input, chooser choose, open_context run,
-                           stage_counters& counters) {
-    std::exception_ptr failure;
-    try {
-      while (true) {
-        co_await split->room(split_base::batches);
-        in* batch = nullptr;
-        {
-          split_base::asking waiting(*split);
-          batch = co_await input.next();
-        }
-        if (!batch) break;
-        if (run.run->failures().is_behind()) co_await run.run->failures().room();
-        counters.in.fetch_add(batch->size(), std::memory_order_relaxed);
-        std::vector<in> parts(choose->settings().paths);
-        auto paths = co_await choose->choose(*batch, input.origin(), run, counters);
-        for (std::size_t i = 0; i < paths.size(); ++i)
-          if (paths[i] != batch_chooser<T>::none)
-            parts[paths[i]].push_back(T(std::move((*batch)[i])));
-        split->begin_batch();
-        co_await begun->push(parted(input.origin(), paths_of(parts)));
-        for (std::size_t path = 0; path < parts.size(); ++path)
-          if (!parts[path].empty()) split->give(path, std::move(parts[path]), input.origin());
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    split->end_input(failure);
-    begun->close();
-  }
-
-  static std::vector<std::size_t> paths_of(const std::vector<in>& parts) {
-    std::vector<std::size_t> numbers;
-    for (std::size_t path = 0; path < parts.size(); ++path)
-      if (!parts[path].empty()) numbers.push_back(path);
-    return numbers;
-  }
+  using batches = channel<parted_batch>;
 
   // Joins the vectors that the paths return for the parts of each batch.
   static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<paths_stop>,
@@ -274,8 +292,8 @@ class batch_routing final : public node<Out> {
     split->rethrow_failure();
   }
 
-  static task<std::optional<parted>> next_of(batches& begun, split_base& split,
-                                             stage_counters& counters) {
+  static task<std::optional<parted_batch>> next_of(batches& begun, split_base& split,
+                                                   stage_counters& counters) {
     stopwatch waiting(counters.next_starved);
     split.record_awaited(split_base::batches);
     auto batch = co_await begun.pop();

@@ -64,11 +64,35 @@ async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
                     "); raise tee_options::buffer");
 }
 
+// Sends every item to all paths, when all of them have a free slot.
+template <class T>
+class item_copies final : public distributor {
+ public:
+  item_copies(split<T>& to, std::size_t paths, stage_counters& counters) noexcept
+      : distributor(split_base::all_paths), to_(to), paths_(paths), counters_(counters) {}
+
+  choice choose(void*, const lineage&) override {
+    increment(counters_.in);
+    return {.path = split_base::all_paths};
+  }
+
+  void give(std::size_t, void* item, lineage origin) override {
+    auto& shared = *static_cast<T*>(item);
+    for (std::size_t path = 0; path + 1 < paths_; ++path) to_.give(path, shared, origin);
+    to_.give(paths_ - 1, std::move(shared), std::move(origin));
+  }
+
+ private:
+  split<T>& to_;
+  const std::size_t paths_;
+  stage_counters& counters_;
+};
+
 // The part of a tee that does not depend on the types of its paths.
 //
-//   input ─ broadcast() ─┬─> path ─ link ─╮
-//                        ├─> path ─ link ─┼─> tuples ─> next stage
-//                        └─> path ─ link ─╯
+//   input ─ split ─┬─> path ─ link ─╮
+//                  ├─> path ─ link ─┼─> tuples ─> next stage
+//                  └─> path ─ link ─╯
 //
 // The split before the paths queues up to `buffer` items for each path, each link behind them up to
 // `buffer` results. Tuples take their results in the order of the paths. The split notices if the
@@ -112,35 +136,12 @@ class tee_core {
                                      {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
     (std::get<I>(opened)->start(counters, detail::split<T>::end_of(split, I)), ...);
-    split->start(broadcast(split, std::move(items), sizeof...(Out), counters), counters);
+    split->start(std::move(items),
+                 std::make_unique<item_copies<T>>(*split, sizeof...(Out), counters), counters);
     auto origin = std::make_shared<lineage>();
     auto rows =
         zip_opened(compare_origins(std::move(*std::get<I>(opened)).deliver(), I, origin, run)...);
     return observe(deliver_rows(std::move(rows), std::move(stop), split), run, counters);
-  }
-
-  // Sends every item to all paths. Suspends until every path has a free slot.
-  template <class T>
-  static task<> broadcast(std::shared_ptr<split<T>> split, async_generator<T> in, std::size_t paths,
-                          stage_counters& counters) {
-    std::exception_ptr failure;
-    try {
-      while (true) {
-        co_await split->room(split_base::all_paths);
-        T* item = nullptr;
-        {
-          split_base::asking waiting(*split);
-          item = co_await in.next();
-        }
-        if (!item) break;
-        increment(counters.in);
-        for (std::size_t path = 0; path + 1 < paths; ++path) split->give(path, *item, in.origin());
-        split->give(paths - 1, std::move(*item), in.origin());
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    split->end_input(failure);
   }
 
   std::size_t buffer_;

@@ -53,6 +53,9 @@ class split_base : public std::enable_shared_from_this<split_base> {
   static constexpr std::size_t all_paths = ~std::size_t{0};
   static constexpr std::size_t batches = all_paths - 1;
 
+  // Instead of a path: the item is dropped.
+  static constexpr std::size_t nowhere = all_paths - 2;
+
   // `buffer`: how many items may wait before each path and results behind it, or how many batches
   // may be in flight. 0 counts as 1.
   split_base(std::size_t paths, std::size_t buffer)
@@ -246,6 +249,36 @@ inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
   return room_awaiter(*this, where);
 }
 
+// How a stage passes the items of its input to the paths. For the coroutine of the input alone.
+// `item`: the address of an item. `origin`: its lineage.
+class distributor {
+ public:
+  struct choice {
+    std::size_t path = split_base::nowhere;
+    std::optional<task<std::size_t>> later = {};  // of the path
+  };
+
+  // `waits_for`: what must have capacity before the next item is taken, as for room(); nowhere: the
+  // item is taken first, and then waits for capacity before its own path.
+  explicit distributor(std::size_t waits_for) noexcept : waits_for(waits_for) {}
+  virtual ~distributor() = default;
+
+  const std::size_t waits_for;
+
+  // Throws if the run ends. The item and the lineage are valid until give() is called.
+  virtual choice choose(void* item, const lineage& origin) = 0;
+
+  // Moves the item to the chosen path. `origin` includes the items dropped before.
+  virtual void give(std::size_t path, void* item, lineage origin) = 0;
+
+  // The input has ended.
+  virtual void end([[maybe_unused]] bool has_failed) noexcept {}
+};
+
+// The coroutine of the input: takes the items of `in`, and passes each on to the paths. Ends the
+// input of the split with the failure of `in` or `how`, if any.
+task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<distributor> how);
+
 // The queues before the paths of one run. All paths must be opened before the input starts.
 template <class T>
 class split : public split_base {
@@ -259,13 +292,14 @@ class split : public split_base {
   // The stop token of the input.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
 
-  // Starts the coroutine that distributes the items.
-  void start(task<> input, stage_counters& counters) {
+  // Starts the coroutine that takes the items of `in`.
+  void start(async_generator<T> in, std::unique_ptr<distributor> how, stage_counters& counters) {
     context_ = run_.run->make_context(stop_.get_token());
     work_for(counters, context_);
     count_for(counters);
     if (wanted()) context_.claim = &claim_.emplace(wanted());
-    run_.run->start(shared_from_this(), context_, std::move(input));
+    run_.run->start(shared_from_this(), context_,
+                    distribute(*this, *run_.run, std::move(in), std::move(how)));
   }
 
   // For the input. Queues the item for a path. Returns false, and drops the item, if the path needs

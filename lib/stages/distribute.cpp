@@ -1,0 +1,38 @@
+#include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/split.hpp>
+#include <lade/lineage.hpp>
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+namespace lade::detail {
+
+task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<distributor> how) {
+  std::exception_ptr failure;
+  try {
+    lineage origin;
+    while (true) {
+      if (how->waits_for != split_base::nowhere) co_await to.room(how->waits_for);
+      void* item = nullptr;
+      {
+        split_base::asking waiting(to);
+        item = co_await in.next();
+      }
+      if (!item) break;
+      origin.merge(in.origin());
+      if (run.failures().is_behind()) co_await run.failures().room();
+      auto chosen = how->choose(item, in.origin());
+      if (chosen.later) chosen.path = co_await std::move(*chosen.later);
+      if (chosen.path == split_base::nowhere) continue;
+      if (how->waits_for == split_base::nowhere) co_await to.room(chosen.path);
+      how->give(chosen.path, item, std::exchange(origin, {}));
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  how->end(failure != nullptr);
+  to.end_input(failure);
+}
+
+}  // namespace lade::detail
