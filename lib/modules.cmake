@@ -49,6 +49,7 @@ set(lade_core_sources
   lib/coroutines/waiter.cpp
   lib/data/dlpack.cpp
   lib/data/field.cpp
+  lib/data/item_bytes.cpp
   lib/data/orientation.cpp
   lib/data/sample.cpp
   lib/data/sample_batch.cpp

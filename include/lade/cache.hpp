@@ -3,14 +3,11 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/batch.hpp>
-#include <lade/buffer.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
-#include <lade/sample.hpp>
-#include <lade/tensor.hpp>
 
 #include <atomic>
 #include <concepts>
@@ -19,7 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -33,46 +29,6 @@ struct cache_options {
 };
 
 namespace detail {
-
-template <class T>
-concept has_bytes = requires(const T& item) {
-  { item.bytes() } -> std::convertible_to<std::size_t>;
-};
-
-// Whether bytes_of() can determine the bytes that an item of type T holds.
-template <class T>
-consteval bool tells_bytes() {
-  if constexpr (std::ranges::sized_range<const T>)
-    return tells_bytes<std::ranges::range_value_t<const T>>();
-  else
-    return has_bytes<T> || std::is_trivially_copyable_v<T> || std::same_as<T, buffer> ||
-           std::same_as<T, tensor> || std::same_as<T, sample> || std::same_as<T, sample_batch>;
-}
-
-template <class T>
-std::uint64_t bytes_of(const T& item) {
-  if constexpr (has_bytes<T>) {
-    return item.bytes();
-  } else if constexpr (std::same_as<T, buffer>) {
-    return item.size();
-  } else if constexpr (std::same_as<T, tensor>) {
-    return item.spec().bytes();
-  } else if constexpr (std::same_as<T, sample>) {
-    return item.key().size() + item.content_bytes();
-  } else if constexpr (std::same_as<T, sample_batch>) {
-    std::uint64_t sum = bytes_of(item.samples());
-    for (auto& each : item.tensors()) sum += bytes_of(each.tensor());
-    return sum;
-  } else if constexpr (std::ranges::sized_range<const T>) {
-    if constexpr (std::is_trivially_copyable_v<std::ranges::range_value_t<const T>>)
-      return std::ranges::size(item) * sizeof(std::ranges::range_value_t<const T>);
-    std::uint64_t sum = 0;
-    for (auto&& each : item) sum += bytes_of(each);
-    return sum;
-  } else {
-    return sizeof(item);
-  }
-}
 
 // Whether both have a position in common.
 bool meet(const lineage& a, const lineage& b) noexcept;
@@ -216,7 +172,7 @@ class cache_stage {
   pipeline<T> attach(const pipeline<T>& in) const {
     static_assert(std::copy_constructible<T>,
                   "lade::cache: items that cannot be copied cannot be kept");
-    if (!detail::tells_bytes<T>()) require_no_bytes();
+    detail::measure_for<T>(options_.bytes, "cache", "bytes");
     auto store = std::make_shared<detail::cache_store<T>>();
     return detail::make_pipeline<T>(facts(in.last()), [in, store, options = options_](
                                                           const detail::open_context& run) {
@@ -272,9 +228,6 @@ class cache_stage {
   }
 
   detail::node_facts facts(detail::node_ptr in) const;
-
-  // For items whose bytes are unknown: throws error(invalid_argument) if there is a limit in bytes.
-  void require_no_bytes() const;
 
   cache_options options_;
 };

@@ -6,6 +6,7 @@
 #include <lade/autotune.hpp>
 #include <lade/detail/common/require.hpp>
 #include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/pipeline.hpp>
@@ -20,12 +21,19 @@
 
 namespace lade {
 
+struct prefetch_options {
+  // The limit in bytes of the items that wait. An item that is not known yet counts as the largest
+  // so far, so only an item that is larger than all before exceeds the limit. One item may always
+  // wait. For the bytes of an item see cache().
+  std::uint64_t bytes = ~std::uint64_t{0};  // no limit
+};
+
 namespace detail {
 
 // The facts of a stage that applies `step` to a stream instead of an order.
 node_facts cut_facts(node_ptr in, std::string kind, const order_step& step);
 
-node_facts prefetch_facts(node_ptr in, std::size_t count);
+node_facts prefetch_facts(node_ptr in, std::size_t count, std::uint64_t bytes);
 
 }  // namespace detail
 
@@ -144,19 +152,22 @@ class repeat_stage {
 
 class prefetch_stage {
  public:
-  explicit prefetch_stage(std::size_t count) : count_(count) {
+  prefetch_stage(std::size_t count, const prefetch_options& options)
+      : count_(count), options_(options) {
     if (count != automatic) detail::require_count("prefetch", "count", count, {.least = 1});
   }
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
+    auto measure = detail::measure_for<T>(options_.bytes, "prefetch", "bytes");
     return detail::make_pipeline<T>(
-        detail::prefetch_facts(in.last(), count_),
-        [in, count = count_](const detail::open_context& run) {
+        detail::prefetch_facts(in.last(), count_, options_.bytes),
+        [in, count = count_, bytes = options_.bytes, measure](const detail::open_context& run) {
           auto& counters = run.add_stage("prefetch");
           const auto most = run.run->options().tune.most;
           const auto slots = count == automatic ? most : count;
           auto options = detail::link_options::ahead(slots);
+          options.limit(bytes, measure);
           detail::owner<detail::link_base> ahead(std::make_shared<detail::link<T>>(run, options));
           ahead->count_for(counters);
           run.run->stages().record_workers(counters, {.slots = slots});
@@ -168,6 +179,7 @@ class prefetch_stage {
 
  private:
   std::size_t count_;
+  prefetch_options options_;
 };
 
 // take yields the first `count` items; skip yields all items after the first `count`. Both are free
@@ -184,7 +196,11 @@ inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(c
 // consumer is busy. With `automatic` it starts with 2 items. The run doubles the number while the
 // next stage is starved though the queue was full: items arrive or are consumed in bursts. The
 // limits are `tune_options::most` and the memory budget. Throws error(invalid_argument) for another
-// count.
-inline prefetch_stage prefetch(std::size_t count) { return prefetch_stage(count); }
+// count, or for a limit in bytes of items whose bytes are unknown.
+//
+//   clips | lade::prefetch(64, {.bytes = 2'000'000'000})
+inline prefetch_stage prefetch(std::size_t count, const prefetch_options& options = {}) {
+  return prefetch_stage(count, options);
+}
 
 }  // namespace lade

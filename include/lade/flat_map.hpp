@@ -42,6 +42,11 @@ struct flat_map_options {
   // How many parts of each item may wait for the next stage, up to 1,048,576; 0 counts as 1.
   std::size_t buffer = 16;
 
+  // The limit in bytes of the parts of each item that wait for the next stage, as for
+  // prefetch_options::bytes. In completion order all items share the limit. For the bytes of a part
+  // see cache().
+  std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
+
   // item_order::input yields all parts of one item before the parts of the next. With
   // item_order::completion, parts are yielded as soon as they are ready. The parts of several items
   // are then mixed, so a run has no state.
@@ -132,7 +137,9 @@ class flat_mapping : public node<Out> {
   flat_mapping(pipeline<In> in, shared_const<flat_map_settings> settings)
       : node<Out>(settings->facts(in.last(), group<In>)),
         in_(std::move(in)),
-        settings_(std::move(settings)) {}
+        settings_(std::move(settings)) {
+    measure_for<Out>(options().buffer_bytes, settings_->name, "buffer_bytes");
+  }
 
   const flat_map_options& options() const noexcept { return settings_->options; }
 

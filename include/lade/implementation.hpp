@@ -46,6 +46,7 @@
 #include "../../lib/coroutines/waiter.cpp"
 #include "../../lib/data/dlpack.cpp"
 #include "../../lib/data/field.cpp"
+#include "../../lib/data/item_bytes.cpp"
 #include "../../lib/data/orientation.cpp"
 #include "../../lib/data/sample.cpp"
 #include "../../lib/data/sample_batch.cpp"

@@ -34,7 +34,7 @@ struct map_options {
   // - 0: the static constant default_concurrency of the function, if it has one, as lade::io::read
   //   has 64. Else the number of threads of the CPU pool, or 16 for functions that return tasks.
   // - 1: a plain function runs inline: on the thread of the next stage when that requests an item,
-  //   without a queue. The exception is a stage with a buffer, retries, a timeout, a deadline or a
+  //   without a queue. The exception is a stage with a buffer or a limit in bytes, retries, a timeout, a deadline or a
   //   custom pool.
   //
   // A plain function is called by at most as many threads as the pool has.
@@ -43,6 +43,12 @@ struct map_options {
   // How many finished items may wait for the next stage, in addition to `concurrency`, up to
   // 1,048,576. Default: the value of `concurrency`.
   std::optional<unsigned> buffer = {};
+
+  // The limit in bytes of the finished items that wait for the next stage, and of the items in
+  // flight. Each of the latter counts as the largest result so far, so only results that are larger
+  // than all before exceed the limit. One item is always allowed. For the bytes of an item see
+  // cache().
+  std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   item_order order = item_order::input;
 
@@ -91,6 +97,7 @@ class map_settings {
   const std::string& kind() const noexcept { return kind_; }
   item_order order() const noexcept { return options_.order; }
   const std::any& substitute() const noexcept { return options_.substitute; }
+  std::uint64_t buffer_bytes() const noexcept { return options_.buffer_bytes; }
   failure_policy policy() const;
 
   // The pool from which the function allocates its buffers: within the budget of the runtime, in
@@ -159,7 +166,8 @@ class mapping final : public node<Out> {
       : node<Out>(std::move(facts)),
         in_(std::move(in)),
         settings_(std::move(settings)),
-        functions_(std::move(functions)) {
+        functions_(std::move(functions)),
+        measure_(measure_for<Out>(settings_->buffer_bytes(), settings_->name(), "buffer_bytes")) {
     settings_->require_fit<In, Out>(!computes);
   }
 
@@ -178,6 +186,7 @@ class mapping final : public node<Out> {
         return open_inline(run, counters, std::move(function));
     auto options = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
     if (!options.memory) options.memory = memory;
+    options.measure = measure_;
     return open_concurrent<Out>(in_, run, settings_->name(), options, function);
   }
 
@@ -274,6 +283,7 @@ class mapping final : public node<Out> {
   pipeline<In> in_;
   shared_const<map_settings> settings_;
   counted_ptr<const stage_functions<Calls>> functions_;
+  measure_item measure_;
 };
 
 template <class In, class F>

@@ -243,8 +243,12 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // fill() may hold one item more than are ready.
   static detail::link_options output_options(const run_options& options) {
     const auto ready = options.ready == automatic ? options.tune.most : options.ready;
-    return {.ring = {.slots = ready + 1, .waits_for_memory = true, .measures_feeders = true},
+    return {.ring = {.slots = ready + 1,
+                     .waits_for_memory = true,
+                     .bytes = options.ready_bytes,
+                     .measures_feeders = true},
             .is_traced = false,
+            .measure = detail::measure_for<T>(options.ready_bytes, "run", "ready_bytes"),
             .is_output = true};
   }
 

@@ -92,6 +92,10 @@ struct run_options {
   // the queue is full, the run suspends until a quarter of it is empty.
   std::size_t ready = 2;
 
+  // The limit in bytes of the finished items that wait for the consumer, as for
+  // prefetch_options::bytes.
+  std::uint64_t ready_bytes = ~std::uint64_t{0};  // no limit
+
   // The state of an earlier run (a checkpoint). This run delivers the items that the earlier run
   // had not delivered. It uses the epoch and the seed of the state instead of those above.
   std::optional<lade::state> state = {};

@@ -24,13 +24,6 @@ detail::node_facts cache_stage::facts(detail::node_ptr in) const {
   return facts;
 }
 
-void cache_stage::require_no_bytes() const {
-  if (options_.bytes != cache_options().bytes)
-    throw error(errc::invalid_argument, "cache",
-                "there is a limit in bytes, but the size of the items is unknown: give their type "
-                "a member bytes()");
-}
-
 namespace detail {
 
 bool meet(const lineage& a, const lineage& b) noexcept {

@@ -25,10 +25,12 @@ static link_options link_with_workers(const concurrent_options& options) {
                    .order = options.order,
                    .numbers_slots = options.items_at_a_time > 1,
                    .waits_for_memory = true,
+                   .bytes = options.bytes,
                    .measures_feeders = true},
           .counts_items = true,
           .measures_inputs = true,
-          .is_reported = true};
+          .is_reported = true,
+          .measure = options.measure};
 }
 
 // Whether something draws random numbers for an item: the function, or the pause before an attempt.

@@ -23,8 +23,9 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
   return std::move(facts).yielding(repeats ? cardinality::several : cardinality::at_most_one, size);
 }
 
-node_facts prefetch_facts(node_ptr in, std::size_t count) {
+node_facts prefetch_facts(node_ptr in, std::size_t count, std::uint64_t bytes) {
   auto facts = node_facts::behind(std::move(in), "prefetch").on(stage_executor::cpu_pool);
+  if (bytes != unlimited_bytes) facts = std::move(facts).with("bytes", bytes);
   if (count == automatic) return std::move(facts).with("count", "automatic");
   return std::move(facts).holding(count).with("count", count);
 }

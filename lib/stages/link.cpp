@@ -87,6 +87,7 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
   if (!reported_.empty()) report_waiting(slot, item);
   if (options_.carries_results) path_->split->record_made(path_->path);
   put(slot, item, origin);
+  if (options_.ring.workers == 0) measure_result(slot);
   if (options_.is_output) estimate_memory();
 }
 

@@ -65,13 +65,15 @@ node_facts map_settings::concurrent_facts(node_facts facts, const function_facts
   else if (options_.concurrency > 0)
     facts = std::move(facts).with("concurrency", options_.concurrency);
   if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
+  if (options_.buffer_bytes != unlimited_bytes)
+    facts = std::move(facts).with("buffer_bytes", options_.buffer_bytes);
   return std::move(facts).with_flag("completion", options_.order == item_order::completion);
 }
 
 bool map_settings::is_inline(const run_options& run) const noexcept {
   auto attempts = options_.retry.attempts ? options_.retry.attempts : run.retry.attempts;
   return options_.concurrency == 1 && attempts <= 1 && !limits().any() && !options_.pool &&
-         !options_.buffer;
+         !options_.buffer && options_.buffer_bytes == unlimited_bytes;
 }
 
 concurrent_options map_settings::waiting(const run_state& run) const {
@@ -108,6 +110,7 @@ concurrent_options map_settings::with_policy(concurrent_options result) const {
   result.substitute = options_.substitute;
   result.limits = limits();
   result.memory = options_.memory;
+  result.bytes = options_.buffer_bytes;
   return result;
 }
 

@@ -15,6 +15,7 @@ slot_ring::slot_ring(const slot_ring_options& options, const buffer_pool& memory
       ready_(options.slots),
       places_(options.slots),
       numbers_(options.workers > 0 && options.numbers_slots ? options.slots : 0),
+      bytes_(options.bytes != unlimited_bytes ? options.slots : 0),
       most_working_(options.workers),
       most_held_(options.slots) {
   free_.reserve(options.slots);
@@ -177,8 +178,17 @@ listed_waiter* slot_ring::claim_worker() noexcept {
 }
 
 std::size_t slot_ring::room() const noexcept {
+  if (!another_fits()) return 0;
   auto held = places_.size() - free_.size();
   return held < most_held_ ? most_held_ - held : 0;
+}
+
+// Whether one more result is within the limit in bytes.
+bool slot_ring::another_fits() const noexcept {
+  if (bytes_.empty() || (unfinished_ == 0 && in_flight_ == 0)) return true;
+  if (largest_ == 0) return unfinished_ < std::max<std::size_t>(options_.workers, 1);
+  if (waiting_bytes_ > options_.bytes) return false;
+  return unfinished_ < (options_.bytes - waiting_bytes_) / largest_;
 }
 
 // The number of free slots at which feeders are woken. With one feeder: a quarter of the slots, but
@@ -270,6 +280,7 @@ std::size_t slot_ring::pop_done() noexcept {
   auto slot = ready_.pop();
   places_[slot] = place::outside;
   --in_flight_;
+  if (!bytes_.empty()) waiting_bytes_ -= std::exchange(bytes_[slot], 0);
   record_depth();
   return slot;
 }
@@ -277,6 +288,10 @@ std::size_t slot_ring::pop_done() noexcept {
 listed_waiter* slot_ring::finish(std::size_t slot) noexcept {
   places_[slot] = place::done;
   --unfinished_;
+  if (!bytes_.empty()) {
+    waiting_bytes_ += bytes_[slot];
+    largest_ = std::max(largest_, bytes_[slot]);
+  }
   if (!where_.empty()) {
     ready_.push(slot);
     others_.splice(others_.end(), begun_, where_[slot]);

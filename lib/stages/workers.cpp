@@ -70,11 +70,13 @@ bool concurrent_core::calling_worker::end(call& of, std::size_t number,
     }
   }
   record(of, number, now);
-  if (pause)
+  if (pause) {
     try_again(item, number, *pause);
-  else
-    calls_->drop_copy(number);
-  return pause.has_value();
+    return true;
+  }
+  calls_->drop_copy(number);
+  if (stage_.result(item.slot)) stage_.measure_result(item.slot);
+  return false;
 }
 
 std::exception_ptr concurrent_core::calling_worker::end_hooks(

@@ -379,7 +379,8 @@ struct number_ring {
   explicit number_ring(const detail::slot_ring_options& options, std::size_t limit_bytes = 1'000)
       : budget(limit_bytes),
         slots(options, memory, std::make_shared<detail::demand>()),
-        contents(options.slots) {
+        contents(options.slots),
+        limits_bytes(options.bytes != detail::unlimited_bytes) {
     slots.count_for(counters);
     counters.record_at_once(1);
   }
@@ -393,6 +394,7 @@ struct number_ring {
       auto slot = co_await ring.slots.take_free(filled);
       if (slot == none) co_return;
       ring.contents[slot] = first + i;
+      if (ring.limits_bytes) ring.slots.record_bytes(slot, 1);
       ring.budget.use(1);
       filled = slot;
     }
@@ -440,6 +442,7 @@ struct number_ring {
   detail::slot_ring slots;
   std::vector<int> contents;
   std::vector<int> taken;
+  const bool limits_bytes;  // then each item counts as one byte
   int feeders = 1;
   int feeders_ended = 0;
 };
@@ -585,6 +588,41 @@ TEST(Interleavings, ACloseEndsAFeederOfARingThatWaitsForMemory) {
     refused += ring.budget.refused();
   });
   EXPECT_GT(refused, 0);
+}
+
+// The feeder begins the next item while the consumer takes one.
+TEST(Interleavings, ARingWithALimitInBytesHoldsOneItemAtATimeAndLosesNoWakeUp) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 4, .workers = 1, .bytes = 1});
+    started feeder(number_ring::feed(ring, 1, 3)), worker(number_ring::work(ring)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { worker.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
+    EXPECT_EQ(ring.taken, (std::vector{10, 20, 30}));
+    EXPECT_LE(ring.budget.peak(), 2u);
+  });
+}
+
+TEST(Interleavings, TwoFeedersOfARingWithALimitInBytesTakeTurns) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 4, .feeders = 2, .bytes = 1});
+    ring.feeders = 2;
+    started first(number_ring::feed(ring, 1, 1)), second(number_ring::feed(ring, 10, 1)),
+        consumer(number_ring::consume(ring));
+    order.run({[&] { first.start(); }, [&] { second.start(); }, [&] { consumer.start(); }});
+    EXPECT_TRUE(first.finished() && second.finished() && consumer.finished());
+    EXPECT_THAT(ring.taken, testing::UnorderedElementsAre(1, 10));
+    EXPECT_LE(ring.budget.peak(), 2u);
+  });
+}
+
+TEST(Interleavings, ACloseEndsAFeederOfARingThatHasReachedItsLimitInBytes) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 4, .bytes = 1});
+    started feeder(number_ring::feed(ring, 1, 3)), consumer(number_ring::consume(ring));
+    order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { ring.slots.close(); }});
+    EXPECT_TRUE(feeder.finished() && consumer.finished());
+  });
 }
 
 TEST(Interleavings, AWorkerThatWaitsForMemoryGetsItWhenTheConsumerWaitsForItsItem) {

@@ -1,16 +1,20 @@
 #include <lade/async_generator.hpp>
 #include <lade/detail/stages/slot_ring.hpp>
+#include <lade/random.hpp>
 #include <lade/scope.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 
 #include "../support/live_allocations.hpp"
+#include "../support/seed.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -276,6 +280,75 @@ TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
   EXPECT_THAT(all.fed, ElementsAre(0, 1));
   all.slots.close();
   all.run_all();
+}
+
+// Puts items of these sizes into a ring.
+static task<> feed_bytes(slot_ring& slots, const std::vector<std::uint64_t>& sizes,
+                         std::size_t& begun) {
+  auto filled = none;
+  for (auto size : sizes) {
+    filled = co_await slots.take_free(filled);
+    slots.record_bytes(filled, size);
+    ++begun;
+  }
+  slots.fill(filled);
+  slots.end_input();
+}
+
+static task<> take_slots(slot_ring& slots, std::size_t count, std::size_t& last) {
+  for (; count > 0; --count) last = co_await slots.take_done(last);
+}
+
+TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
+  auto seed = test::new_seed();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    random draw(seed, round);
+    std::vector<std::uint64_t> sizes(1 + draw.below(40));
+    for (auto& each : sizes) each = 1 + draw.below(30);
+    const auto limit = draw.below(200);
+    buffer_pool memory(1'000);
+    stage_counters counters("stage");
+    slot_ring slots({.slots = 64, .bytes = limit}, memory, std::make_shared<demand>());
+    slots.count_for(counters);
+    std::size_t begun = 0;
+    auto last = none;
+    scope parties;
+    parties.start(feed_bytes(slots, sizes, begun));
+    std::size_t wanted = 0;  // items that must have begun
+    std::uint64_t waiting = 0;
+    std::uint64_t largest = 0;
+    for (std::size_t taken = 0; taken < sizes.size(); ++taken) {
+      while (wanted < sizes.size() && (wanted == taken || waiting + largest <= limit)) {
+        largest = std::max(largest, sizes[wanted]);
+        waiting += sizes[wanted++];
+      }
+      ASSERT_EQ(begun, wanted) << "round " << round << ", item " << taken;
+      parties.start(take_slots(slots, 1, last));
+      waiting -= sizes[taken];
+    }
+    EXPECT_EQ(slots.count().done, 0u);
+    slots.free(last);
+  }
+}
+
+TEST(SlotRing, BeginsAsManyItemsAsThereAreWorkersWhileNoResultTellsItsBytes) {
+  buffer_pool memory(1'000);
+  stage_counters counters("stage");
+  slot_ring slots({.slots = 64, .workers = 3, .bytes = 1'000}, memory, std::make_shared<demand>());
+  slots.count_for(counters);
+  std::size_t begun = 0;
+  const std::vector<std::uint64_t> sizes(10, 100);
+  scope parties;
+  parties.start(feed_bytes(slots, sizes, begun));
+  EXPECT_EQ(begun, 3u);
+  auto first = slots.take_more();
+  slots.finish_early(first);
+  EXPECT_EQ(begun, 3u);  // until the consumer takes it
+  auto last = none;
+  parties.start(take_slots(slots, 1, last));
+  EXPECT_EQ(begun, 10u);
+  slots.close();
 }
 
 TEST(SlotRing, WakesTheFeederWhenAQuarterIsFree) {

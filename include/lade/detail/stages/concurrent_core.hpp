@@ -8,6 +8,7 @@
 #include <lade/context.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/coroutines/promise.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
 #include <lade/detail/pipeline/node.hpp>
@@ -57,6 +58,10 @@ struct concurrent_options {
   std::optional<tuner> tuned_by = {};
   bool shares_cpus = false;
   std::optional<unsigned> buffer = {};
+
+  // The limit in bytes of the results that wait; see link_options::limit().
+  std::uint64_t bytes = unlimited_bytes;
+  measure_item measure = nullptr;
 
   unsigned items_at_a_time = 1;  // items per call of the function
   bool draws_random = true;      // whether the function draws random numbers

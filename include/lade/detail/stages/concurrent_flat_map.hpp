@@ -8,6 +8,7 @@
 #include <lade/continue_on.hpp>
 #include <lade/detail/common/counted.hpp>
 #include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
 #include <lade/detail/observability/stage_track.hpp>
@@ -210,6 +211,8 @@ class concurrent_flat_map final
     auto inputs = has_one_branch() ? concurrency_ : 1;
     auto queued = std::max<std::size_t>(stage_->options().buffer, 1);
     auto options = queue_options(queued, inputs);
+    const auto bytes = stage_->options().buffer_bytes;
+    options.limit(bytes, measure_for<Out>(bytes, counters_.name(), "buffer_bytes"));
     options.delivers_rest = true;
     options.stops_inputs = false;  // the link of branches does
     auto opened = std::make_shared<link<Out>>(run_.until(branches_->stop_token()), options);

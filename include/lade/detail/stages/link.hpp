@@ -6,6 +6,7 @@
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/coroutines/owner.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
 #include <lade/detail/pipeline/items.hpp>
@@ -63,9 +64,18 @@ struct link_options {
   // demand.
   bool carries_results = false;
 
+  // Measures results, for the limit in bytes of the ring; null without that limit.
+  measure_item measure = nullptr;
+
   // Whether the link is the output queue of the run. The memory that its next item needs is
   // estimated as the mean of the bytes that all stages have allocated for an item.
   bool is_output = false;
+
+  // Sets a limit in bytes; see slot_ring_options::bytes. `measure_with`: null without a limit.
+  void limit(std::uint64_t bytes, measure_item measure_with) noexcept {
+    ring.bytes = bytes;
+    measure = measure_with;
+  }
 
   // The options of a queue of up to `queued` items from one input, for a separate stage.
   static link_options ahead(std::size_t queued) {
@@ -190,6 +200,11 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   stage_counters& counters() const noexcept { return *counters_; }
   slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
+
+  // Must be called when a result is in its slot, before the slot is passed on.
+  void measure_result(std::size_t slot) {
+    if (options_.measure) ring_.record_bytes(slot, options_.measure(result(slot)));
+  }
 
   // Records the state of the item in a slot for reports.
   void note(std::size_t slot, item_overview::doing what, clock::time_point now) noexcept {

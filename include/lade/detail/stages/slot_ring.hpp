@@ -5,6 +5,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/coroutines/mutex.hpp>
 #include <lade/detail/coroutines/waiter.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
 #include <lade/item_order.hpp>
@@ -40,6 +41,11 @@ struct slot_ring_options {
   // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
 
+  // The limit in bytes of the results that wait for the consumer, and of those under way. Each of the
+  // latter counts as the largest result so far; before the first, there are no more than workers.
+  // One item is always allowed.
+  std::uint64_t bytes = unlimited_bytes;
+
   // Whether the statistics count the items in the slots (depth), and the time in which at least one
   // feeder waits for a slot (output_wait) or for memory (memory_wait). One ring of a stage at most.
   bool measures_feeders = false;
@@ -66,6 +72,8 @@ struct slot_ring_options {
 // - Memory: with `waits_for_memory`, feeders also park while the budget is exhausted. The consumer
 //   wakes them when it frees slots and the memory suffices. Exception: a feeder never parks for
 //   memory if the consumer waits and no slot is in use, so a run always makes progress.
+// - Bytes: feeders also park while another result may exceed the limit in bytes. The consumer wakes
+//   them when it takes a result.
 // - End: after end_input(), feeders get `none`, workers get `none` when no filled slot is left, and
 //   the consumer when all slots are delivered. After close() everybody gets `none`.
 class slot_ring {
@@ -106,6 +114,10 @@ class slot_ring {
   // slot that it will not fill.
   void fill(std::size_t slot) noexcept;
   void return_free(std::size_t slot) noexcept;
+
+  // For the owner of a slot, before it passes the slot on: the bytes of the result in it. Requires a
+  // limit in bytes. A slot without a result needs no call.
+  void record_bytes(std::size_t slot, std::uint64_t bytes) noexcept { bytes_[slot] = bytes; }
 
   // For the consumer: frees a slot that it is done with.
   void free(std::size_t slot) noexcept;
@@ -210,6 +222,7 @@ class slot_ring {
   listed_waiter* claim_worker() noexcept;
   listed_waiter* finish_work(filled_awaiter& worker) noexcept;
   std::size_t room() const noexcept;
+  bool another_fits() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
     return !ready_.empty() && places_[ready_.front()] == place::done;
@@ -244,6 +257,9 @@ class slot_ring {
   std::vector<std::uint64_t>
       numbers_;  // numbers of slots, in filling order; only with numbers_slots
   std::uint64_t last_number_ = 0;
+  std::vector<std::uint64_t> bytes_;  // of the results in slots; empty without a limit
+  std::uint64_t waiting_bytes_ = 0;   // of the results that are done and not yet taken
+  std::uint64_t largest_ = 0;         // bytes of the largest result so far
   // In completion order only. begun_: slots that are filled and not done, in the order of their
   // items; others_: all other slots; where_: the place of each slot in its list.
   std::list<std::size_t> begun_;

@@ -1,0 +1,83 @@
+// item_bytes: the bytes that an item holds, for limits of stages.
+
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <ranges>
+#include <string_view>
+#include <type_traits>
+
+namespace lade {
+
+class buffer;
+class sample;
+class sample_batch;
+class tensor;
+
+namespace detail {
+
+// The limit of a stage without a limit in bytes.
+inline constexpr std::uint64_t unlimited_bytes = ~std::uint64_t{0};
+
+template <class T>
+concept has_bytes = requires(const T& item) {
+  { item.bytes() } -> std::convertible_to<std::size_t>;
+};
+
+// Whether bytes_of() can determine the bytes that an item of type T holds.
+template <class T>
+consteval bool tells_bytes() {
+  if constexpr (std::ranges::sized_range<const T>)
+    return tells_bytes<std::ranges::range_value_t<const T>>();
+  else
+    return has_bytes<T> || std::is_trivially_copyable_v<T> || std::same_as<T, buffer> ||
+           std::same_as<T, tensor> || std::same_as<T, sample> || std::same_as<T, sample_batch>;
+}
+
+template <class T>
+std::uint64_t bytes_of(const T& item) {
+  if constexpr (has_bytes<T>) {
+    return item.bytes();
+  } else if constexpr (std::same_as<T, buffer>) {
+    return item.size();
+  } else if constexpr (std::same_as<T, tensor>) {
+    return item.spec().bytes();
+  } else if constexpr (std::same_as<T, sample>) {
+    return item.key().size() + item.content_bytes();
+  } else if constexpr (std::same_as<T, sample_batch>) {
+    std::uint64_t sum = bytes_of(item.samples());
+    for (auto& each : item.tensors()) sum += bytes_of(each.tensor());
+    return sum;
+  } else if constexpr (std::ranges::sized_range<const T>) {
+    if constexpr (std::is_trivially_copyable_v<std::ranges::range_value_t<const T>>)
+      return std::ranges::size(item) * sizeof(std::ranges::range_value_t<const T>);
+    std::uint64_t sum = 0;
+    for (auto&& each : item) sum += bytes_of(each);
+    return sum;
+  } else {
+    return sizeof(item);
+  }
+}
+
+// Returns the bytes of the item at an address.
+using measure_item = std::uint64_t (*)(const void* item);
+
+// Throws error(invalid_argument): the option limits bytes of items that do not tell them.
+[[noreturn]] void refuse_bytes(std::string_view stage, std::string_view option);
+
+// Returns the function that measures items of type T for the option of a stage, whose value is
+// `most`; null without a limit. Throws error(invalid_argument) if there is a limit and the bytes of
+// the items are unknown.
+template <class T>
+measure_item measure_for(std::uint64_t most, std::string_view stage, std::string_view option) {
+  if (most == unlimited_bytes) return nullptr;
+  if constexpr (tells_bytes<T>())
+    return [](const void* item) { return bytes_of(*static_cast<const T*>(item)); };
+  else
+    refuse_bytes(stage, option);
+}
+
+}  // namespace detail
+}  // namespace lade
