@@ -1,6 +1,5 @@
 #include "gpu_work.hpp"
 
-#include <lade/stats.hpp>
 #include <lade/trace.hpp>
 
 namespace lade::cuda {
@@ -14,9 +13,10 @@ void gpu_levels::change(trace& in, const std::string& stage, int by) noexcept tr
 } catch (...) {}
 
 gpu_work::gpu_work(const context& current) {
-  if (!current.trace || !current.stage || !current.runtime) return;
+  if (!current.trace || !current.runtime) return;
   levels_ = &current.runtime->service<gpu_levels>();
-  stage_ = current.stage->name();
+  stage_ = current.stage_name();
+  if (stage_.empty()) return;
   in_ = current.trace;
   levels_->change(*in_, stage_, 1);
 }

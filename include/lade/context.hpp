@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <stop_token>
+#include <string>
 
 namespace lade {
 
@@ -36,6 +37,9 @@ struct context {
   std::uint64_t epoch = 0;                  // epoch of the run; 0 outside a run
   lade::trace* trace = nullptr;             // trace of its system calls; null: none
   const detail::path_place* place = nullptr;  // innermost path of a route or tee; null: none
+
+  // The name of the stage in statistics; empty if there is none.
+  std::string stage_name() const;
 };
 
 namespace detail {

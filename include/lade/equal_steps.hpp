@@ -4,13 +4,13 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/detail/common/shared_const.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/error.hpp>
 #include <lade/lineage.hpp>
 #include <lade/pipeline.hpp>
-#include <lade/stats.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -35,6 +35,7 @@
 #include <lade/from_shards.hpp>
 #include <lade/held.hpp>
 #include <lade/hooks.hpp>
+#include <lade/index_source.hpp>
 #include <lade/lineage.hpp>
 #include <lade/map.hpp>
 #include <lade/memory_resource.hpp>

@@ -34,8 +34,8 @@ struct map_options {
   // - 0: the static constant default_concurrency of the function, if it has one, as lade::io::read
   //   has 64. Else the number of threads of the CPU pool, or 16 for functions that return tasks.
   // - 1: a plain function runs inline: on the thread of the next stage when that requests an item,
-  //   without a queue. The exception is a stage with a buffer or a limit in bytes, retries, a timeout, a deadline or a
-  //   custom pool.
+  //   without a queue. The exception is a stage with a buffer or a limit in bytes, retries, a
+  //   timeout, a deadline or a custom pool.
   //
   // A plain function is called by at most as many threads as the pool has.
   unsigned concurrency = 0;

@@ -3,8 +3,8 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/coroutines/waiter.hpp>
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/sleep.hpp>
-#include <lade/stats.hpp>
 #include <lade/this_context.hpp>
 
 #include <algorithm>

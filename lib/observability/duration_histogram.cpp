@@ -1,3 +1,4 @@
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <map>
 #include <mutex>
@@ -101,6 +102,7 @@ static std::string http_answer(std::string_view status, std::string_view body,
 class metrics_client {
  public:
   using answering = std::function<std::string(std::string_view)>;
+  using clock = std::chrono::steady_clock;
 
   metrics_client(metrics_socket to, clock::time_point deadline)
       : socket_(std::move(to)), deadline_(deadline) {}
@@ -195,7 +197,7 @@ class metrics_server::clients {
   std::uint16_t port() const;
 
  private:
-  using clock = detail::clock;
+  using clock = std::chrono::steady_clock;
 
   void serve();
   void accept_client();

@@ -1,5 +1,7 @@
 #include "figures.hpp"
 
+#include <lade/context.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/stats.hpp>
 
 #include <algorithm>
@@ -8,6 +10,12 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+
+namespace lade {
+
+std::string context::stage_name() const { return stage ? stage->name() : std::string(); }
+
+}  // namespace lade
 
 namespace lade::detail {
 

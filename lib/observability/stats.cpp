@@ -1,6 +1,7 @@
 #include "figures.hpp"
 
 #include <lade/detail/common/json.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/printable.hpp>
 #include <lade/stats.hpp>
 

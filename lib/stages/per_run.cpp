@@ -1,7 +1,7 @@
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/per_run.hpp>
-#include <lade/stats.hpp>
 
 namespace lade {
 

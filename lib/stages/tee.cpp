@@ -1,3 +1,4 @@
+#include <lade/detail/common/require.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/tee.hpp>
@@ -5,6 +6,11 @@
 #include <algorithm>
 
 namespace lade::detail {
+
+tee_core::tee_core(const tee_options& options)
+    : buffer_(options.buffer), name_(options.name.empty() ? "tee" : options.name) {
+  require_count(name_, "buffer", options.buffer);
+}
 
 // The stage ends with its shortest path.
 node_facts tee_core::facts(node_ptr in, std::vector<node_ptr> ends) const {

@@ -5,6 +5,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/channel.hpp>
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/stages/slot_ring.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
@@ -12,7 +13,6 @@
 #include <lade/promise.hpp>
 #include <lade/scope.hpp>
 #include <lade/semaphore.hpp>
-#include <lade/stats.hpp>
 #include <lade/task.hpp>
 
 #include <gmock/gmock.h>

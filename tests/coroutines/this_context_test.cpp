@@ -1,5 +1,9 @@
 #include <lade/async_generator.hpp>
 #include <lade/error.hpp>
+#include <lade/from.hpp>
+#include <lade/map.hpp>
+#include <lade/run.hpp>
+#include <lade/runtime.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
@@ -10,6 +14,7 @@
 
 #include <concepts>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -110,6 +115,15 @@ TEST(ThisContext, IsGivenAsACopy) {
 
 static testing_support::foreign_coroutine ask_in_foreign(context& seen) {
   seen = co_await this_context();
+}
+
+static task<std::string> name_of_stage(int) { co_return (co_await this_context()).stage_name(); }
+
+TEST(ThisContext, NamesTheStage) {
+  runtime runtime({.threads = 1});
+  auto names = from(std::vector{1}) | map(name_of_stage, {.name = "first"});
+  EXPECT_EQ(runtime.run(names).wait_next(), "first");
+  EXPECT_EQ(sync_wait(name_of_stage(1)), "");
 }
 
 TEST(ThisContext, OfAForeignCoroutineIsEmpty) {

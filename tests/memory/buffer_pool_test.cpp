@@ -1,9 +1,9 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sleep.hpp>
-#include <lade/stats.hpp>
 #include <lade/stop_requested.hpp>
 #include <lade/sync_wait.hpp>
 

@@ -2,6 +2,7 @@
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
 #include <lade/detail/common/require.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>

@@ -1,5 +1,5 @@
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/runtime/activity.hpp>
-#include <lade/stats.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -55,8 +55,8 @@ static void expect_ahead(run<std::string>& items, const std::atomic<int>& made, 
 TEST(ByteLimits, OfPrefetchBoundItsItems) {
   runtime runtime({.threads = 2});
   std::atomic<int> made = 0;
-  auto ahead = from(numbers{-1}) | map(counted{made}, {.concurrency = 1}) |
-               prefetch(100, {.bytes = limit});
+  auto ahead =
+      from(numbers{-1}) | map(counted{made}, {.concurrency = 1}) | prefetch(100, {.bytes = limit});
   auto items = runtime.run(ahead, {.ready = 1});
   expect_ahead(items, made, 4 + held_by_run);
 }
@@ -73,9 +73,9 @@ TEST(ByteLimits, OfAMapBoundItsResultsWithTheItemsInFlight) {
   runtime runtime({.threads = 2});
   for (auto order : {item_order::input, item_order::completion}) {
     std::atomic<int> made = 0;
-    auto mapped = from(numbers{-1}) |
-                  map(counted{made}, {.concurrency = 2, .buffer = 50, .buffer_bytes = limit,
-                                      .order = order});
+    auto mapped =
+        from(numbers{-1}) |
+        map(counted{made}, {.concurrency = 2, .buffer = 50, .buffer_bytes = limit, .order = order});
     auto items = runtime.run(mapped, {.ready = 1});
     expect_ahead(items, made, 4 + held_by_run);
   }
@@ -126,9 +126,10 @@ TEST(ByteLimits, LoseNoItemWhereResultsFailOrAreDropped) {
     return std::string(static_cast<std::size_t>(i % 50) * 20, 'x');
   };
   for (auto order : {item_order::input, item_order::completion}) {
-    auto items = from(up_to(2'000)) |
-                 map(some, {.concurrency = 3, .buffer_bytes = 1'000, .order = order,
-                            .on_error = on_error::skip});
+    auto items =
+        from(up_to(2'000)) |
+        map(some,
+            {.concurrency = 3, .buffer_bytes = 1'000, .order = order, .on_error = on_error::skip});
     std::size_t count = 0;
     for ([[maybe_unused]] auto& each : runtime.run(items, {.ready = 8, .ready_bytes = 900}))
       ++count;

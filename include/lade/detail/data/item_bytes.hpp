@@ -61,8 +61,8 @@ std::uint64_t bytes_of(const T& item) {
   }
 }
 
-// Returns the bytes of the item at an address.
-using measure_item = std::uint64_t (*)(const void* item);
+// Returns the bytes of the item at an address; 0 if that throws.
+using measure_item = std::uint64_t (*)(const void* item) noexcept;
 
 // Throws error(invalid_argument): the option limits bytes of items that do not tell them.
 [[noreturn]] void refuse_bytes(std::string_view stage, std::string_view option);
@@ -74,7 +74,13 @@ template <class T>
 measure_item measure_for(std::uint64_t most, std::string_view stage, std::string_view option) {
   if (most == unlimited_bytes) return nullptr;
   if constexpr (tells_bytes<T>())
-    return [](const void* item) { return bytes_of(*static_cast<const T*>(item)); };
+    return [](const void* item) noexcept -> std::uint64_t {
+      try {
+        return bytes_of(*static_cast<const T*>(item));
+      } catch (...) {
+        return 0;
+      }
+    };
   else
     refuse_bytes(stage, option);
 }

@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <lade/stats.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 
 #include <atomic>
 #include <cstddef>

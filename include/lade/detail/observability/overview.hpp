@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/lineage.hpp>
-#include <lade/stats.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/node.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/run_options.hpp>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include <lade/stats.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/trace.hpp>
 
 #include <exception>

@@ -2,11 +2,11 @@
 
 #pragma once
 
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
 #include <lade/run_options.hpp>
 #include <lade/scope.hpp>
-#include <lade/stats.hpp>
 #include <lade/task.hpp>
 
 #include <atomic>

@@ -2,12 +2,12 @@
 
 #pragma once
 
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/hooks.hpp>
 #include <lade/lineage.hpp>
-#include <lade/stats.hpp>
 #include <lade/url.hpp>
 
 #include <any>

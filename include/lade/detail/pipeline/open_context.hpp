@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/index.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/plan.hpp>
@@ -11,7 +12,6 @@
 #include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/failure.hpp>
 #include <lade/lineage.hpp>
-#include <lade/stats.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/failure_journal.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/detail/pipeline/progress.hpp>

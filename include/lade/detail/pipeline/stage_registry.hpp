@@ -3,6 +3,7 @@
 #pragma once
 
 #include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/stats.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <lade/autotune.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/stage_key.hpp>
-#include <lade/stats.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/observability/stage_track.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
@@ -18,7 +19,6 @@
 #include <lade/detail/stages/link.hpp>
 #include <lade/lineage.hpp>
 #include <lade/semaphore.hpp>
-#include <lade/stats.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/observability/stage_track.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/lineage.hpp>
-#include <lade/stats.hpp>
 #include <lade/trace.hpp>
 
 #include <cstdint>

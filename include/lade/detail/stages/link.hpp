@@ -9,6 +9,7 @@
 #include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
@@ -17,7 +18,6 @@
 #include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/stages/slot_ring.hpp>
 #include <lade/lineage.hpp>
-#include <lade/stats.hpp>
 #include <lade/task.hpp>
 
 #include <atomic>
@@ -202,7 +202,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
 
   // Must be called when a result is in its slot, before the slot is passed on.
-  void measure_result(std::size_t slot) {
+  void measure_result(std::size_t slot) noexcept {
     if (options_.measure) ring_.record_bytes(slot, options_.measure(result(slot)));
   }
 

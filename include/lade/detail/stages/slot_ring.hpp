@@ -8,8 +8,8 @@
 #include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
 #include <lade/detail/observability/overview.hpp>
+#include <lade/detail/observability/stage_counters.hpp>
 #include <lade/item_order.hpp>
-#include <lade/stats.hpp>
 
 #include <algorithm>
 #include <coroutine>
@@ -41,9 +41,9 @@ struct slot_ring_options {
   // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
 
-  // The limit in bytes of the results that wait for the consumer, and of those under way. Each of the
-  // latter counts as the largest result so far; before the first, there are no more than workers.
-  // One item is always allowed.
+  // The limit in bytes of the results that wait for the consumer, and of those under way. Each of
+  // the latter counts as the largest result so far; before the first, there are no more than
+  // workers. One item is always allowed.
   std::uint64_t bytes = unlimited_bytes;
 
   // Whether the statistics count the items in the slots (depth), and the time in which at least one
@@ -115,8 +115,8 @@ class slot_ring {
   void fill(std::size_t slot) noexcept;
   void return_free(std::size_t slot) noexcept;
 
-  // For the owner of a slot, before it passes the slot on: the bytes of the result in it. Requires a
-  // limit in bytes. A slot without a result needs no call.
+  // For the owner of a slot, before it passes the slot on: the bytes of the result in it. Requires
+  // a limit in bytes. A slot without a result needs no call.
   void record_bytes(std::size_t slot, std::uint64_t bytes) noexcept { bytes_[slot] = bytes; }
 
   // For the consumer: frees a slot that it is done with.

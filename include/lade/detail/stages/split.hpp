@@ -258,8 +258,8 @@ class distributor {
     std::optional<task<std::size_t>> later = {};  // of the path
   };
 
-  // `room_before`: what must have capacity before the next item is taken, as for room(); nowhere: the
-  // item is taken first, and then waits for capacity before its own path.
+  // `room_before`: what must have capacity before the next item is taken, as for room(); nowhere:
+  // the item is taken first, and then waits for capacity before its own path.
   explicit distributor(std::size_t room_before) noexcept : waits_for(room_before) {}
   virtual ~distributor() = default;
 
