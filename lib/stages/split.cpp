@@ -164,6 +164,16 @@ bool split_base::end_path(std::size_t path) {
   return last;
 }
 
+void split_base::begin_consumer_wait() {
+  wait_list woken;
+  {
+    std::lock_guard lock(mutex_);
+    wake_input(woken);
+  }
+  woken.resume_all();
+  look();
+}
+
 void split_base::look() {
   if (!watching_) return;
   bool stop = false;

@@ -162,6 +162,29 @@ TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnItemIsTaken)
   });
 }
 
+// Three items for path 1, six for path 0, which takes none, and another for path 1.
+static task<> give_ten(two_paths& to) {
+  for (int value : {1, 2, 3}) co_await give(to, 1, value);
+  for (int value = 0; value < 6; ++value) co_await give(to, 0, value);
+  co_await give(to, 1, 4);
+}
+
+// The input waits with more than half of the capacity in use.
+TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnotherPathWaitsForItems) {
+  counted::check check;
+  in_all_orders([](interleaving& order) {
+    two_paths paths(4);
+    std::vector<int> values;
+    started input(give_ten(paths), context{});
+    started path(take_all(paths.path(1), values), context{});
+    order.run({[&] { input.start(); }, [&] { path.start(); }});
+    EXPECT_TRUE(input.finished());
+    EXPECT_EQ(values, (std::vector{1, 2, 3, 4}));
+    paths.split->end_input(nullptr);
+    EXPECT_TRUE(path.finished());
+  });
+}
+
 TEST(SplitInterleavings, AnInputThatWaitsForRoomInAllPathsResumesWhenBothHaveTakenAnItem) {
   counted::check check;
   in_all_orders([](interleaving& order) {

@@ -155,6 +155,10 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // whether this is true for all paths.
   bool end_path(std::size_t path);
 
+  // Must be called when a consumer has parked, without the mutex: resumes an input that has let
+  // more than one slot become free.
+  void begin_consumer_wait();
+
   // Looks for a standstill and updates the demand. Must be called whenever a wait has started, or a
   // path or the input has ended, without the mutex.
   void look();
@@ -255,7 +259,7 @@ class distributor {
  public:
   struct choice {
     std::size_t path = split_base::nowhere;
-    std::optional<task<std::size_t>> later = {};  // of the path
+    std::optional<task<std::size_t>> later = {};  // if set: returns the path, instead of `path`
   };
 
   // `room_before`: what must have capacity before the next item is taken, as for room(); nowhere:
@@ -265,14 +269,17 @@ class distributor {
 
   const std::size_t waits_for;
 
-  // Throws if the run ends. The item and the lineage are valid until give() is called.
+  // Throws if the run ends. The item and the lineage are valid until give() returns, or until
+  // `later` has ended if the item is dropped.
   virtual choice choose(void* item, const lineage& origin) = 0;
 
   // Moves the item to the chosen path. `origin` includes the items dropped before.
   virtual void give(std::size_t path, void* item, lineage origin) = 0;
 
-  // The input has ended.
-  virtual void end([[maybe_unused]] bool has_failed) noexcept {}
+  // fail(): the input has failed; called before the split is told. end(): the input of the split
+  // has ended, or failed.
+  virtual void fail() noexcept {}
+  virtual void end() noexcept {}
 };
 
 // The coroutine of the input: takes the items of `in`, and passes each on to the paths. Ends the
@@ -386,7 +393,7 @@ class split<T>::take_awaiter : private waiter {
     bool parked = park(coroutine, from.mutex_, from.branches_[path_].consumer,
                        [&] { return from.provide(path_, value_, woken) || from.over_; });
     woken.resume_all();
-    if (parked) from.look();
+    if (parked) from.begin_consumer_wait();
     return parked;
   }
   std::optional<given> await_resume() {
