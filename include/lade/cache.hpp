@@ -257,9 +257,13 @@ class cache_stage {
 // A run with a cache has no state (no checkpoint). A run throws error(invalid_argument) if the
 // cache is in a path of tee, route or route_batches.
 //
-// The bytes of an item are the result of its member bytes(), if there is one, and otherwise the
-// size of its contents. Throws error(invalid_argument) for a limit in bytes if the bytes of the
-// items are unknown.
+// The bytes of an item, for all limits in bytes:
+// - the result of its member bytes(), if there is one
+// - of a buffer, tensor, sample or sample_batch: those of its data
+// - of a sized range: the sum of those of its elements
+// - of a trivially copyable object: its size
+// The bytes of other items are unknown. Then `pipeline | cache({.bytes = ...})` throws
+// error(invalid_argument), as every stage with such a limit does.
 inline cache_stage cache(const cache_options& options = {}) noexcept {
   return cache_stage(options);
 }

@@ -1,4 +1,5 @@
-// take, skip, repeat, prefetch: limit, skip, repeat and prefetch the items of a pipeline.
+// take, skip and repeat choose the items of a pipeline; prefetch makes them ahead of the next
+// stage.
 
 #pragma once
 
@@ -22,7 +23,7 @@
 namespace lade {
 
 struct prefetch_options {
-  // The limit in bytes of the items that wait. An item that is not known yet counts as the largest
+  // The limit in bytes of the items that wait. An item that is not made yet counts as the largest
   // so far, so only an item that is larger than all before exceeds the limit. One item may always
   // wait. For the bytes of an item see cache().
   std::uint64_t bytes = ~std::uint64_t{0};  // no limit

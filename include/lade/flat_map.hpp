@@ -43,8 +43,10 @@ struct flat_map_options {
   std::size_t buffer = 16;
 
   // The limit in bytes of the parts of each item that wait for the next stage, as for
-  // prefetch_options::bytes. In completion order all items share the limit. For the bytes of a part
-  // see cache().
+  // prefetch_options::bytes. In completion order all items share the limit, and each may exceed it
+  // by one part. For the bytes of a part see cache().
+  //
+  // `buffer` and `buffer_bytes` have no effect while the function runs inline.
   std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   // item_order::input yields all parts of one item before the parts of the next. With

@@ -33,9 +33,8 @@ struct from_options {
 //   shuffle, shard, take, skip and repeat are free.
 // - An index source (index_source.hpp), such as io::token_windows. The same.
 // - A listing (index_source.hpp), such as io::files. It yields items while it is being listed, also
-// behind take and
-//   skip. If shuffled, drawn, sharded or repeated, it is first listed completely; then its items
-//   are reached by index.
+//   behind take and skip. If it is shuffled, drawn, sharded or repeated, it is first listed
+//   completely; then its items are reached by index.
 // - Any other range. Every run iterates over it from its beginning.
 // - A function that returns a range, such as a long listing or a generator. Every run calls it
 //   anew. If the range is a random-access range or an index source, its items are reached by index.

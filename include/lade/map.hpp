@@ -46,8 +46,9 @@ struct map_options {
 
   // The limit in bytes of the finished items that wait for the next stage, and of the items in
   // flight. Each of the latter counts as the largest result so far, so only results that are larger
-  // than all before exceed the limit. One item is always allowed. For the bytes of an item see
-  // cache().
+  // than all before exceed the limit. So a single large one makes the stage work on fewer items at
+  // a time from then on. Until the first result is known, at most `concurrency` items are in
+  // flight, whatever their size. One item is always allowed. For the bytes of an item see cache().
   std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   item_order order = item_order::input;

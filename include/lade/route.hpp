@@ -17,11 +17,11 @@
 namespace lade {
 
 struct route_options {
-  // How many items may wait before each path. A path may exceed this number while fewer
-  // items wait in total than `buffer` times the number of paths. The route suspends while the path
-  // of its next item has no capacity. Meanwhile no path receives items, even if it is idle.
-  //
-  // For route_batches: how many batches may be in flight. Up to 1,048,576; 0 counts as 1.
+  // Up to 1,048,576; 0 counts as 1.
+  // - route: how many items may wait before each path. A path may exceed this number while fewer
+  //   items wait in total than `buffer` times the number of paths. The route suspends while the
+  //   path of its next item has no capacity. Meanwhile no path receives items, even if it is idle.
+  // - route_batches: how many batches may be in flight.
   std::size_t buffer = 16;
 
   // Policy for an item if the router throws or returns an invalid path number.
@@ -64,7 +64,8 @@ class route_stage : private detail::route_description<Router, Paths...> {
 // item is routed.
 //
 // Errors: if the router throws, or returns an invalid path number, the item fails, and `on_error`
-// applies.
+// applies. route() throws error(invalid_argument) that names the stage and the option if an option
+// is invalid.
 template <class Router, class... Paths>
 route_stage<std::decay_t<Router>, Paths...> route(Router&& router, const route_options& options,
                                                   Paths... paths) {

@@ -39,11 +39,16 @@ class route_batches_stage : private detail::route_description<Router, Paths...> 
 //                | lade::route_batches(kind_of, lade::map(model_a), lade::map(model_b));
 //
 // `router(item)` returns the number of the item's path, as for `route`. A router may take the batch
-// instead, as a const std::vector&. It then returns a range with one path number per item. If it
-// throws, the whole batch fails.
+// instead, as a const std::vector&. It then returns a range with one path number per item.
+//
+// Errors: if the router of items throws, or returns an invalid number, the item fails. If a router
+// of batches does, or returns another number of paths than items, all items of the batch fail. If
+// `on_error` then drops all items of a batch, an empty vector is delivered for it. Options: see
+// route().
 //
 // Only parts that are not empty are sent. For each part, a path must return one vector, with any
-// number of items, in the order of the parts. Otherwise the run fails.
+// number of items, in the order of the parts. A path that returns more, fewer or reordered vectors
+// fails the run.
 template <class Router, class... Paths>
 route_batches_stage<std::decay_t<Router>, Paths...> route_batches(Router&& router,
                                                                   const route_options& options,

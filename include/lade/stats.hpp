@@ -62,7 +62,7 @@ struct stage_statistics {
   unsigned shared_threads = 0;           // runtime threads shared by automatic stages; else 0
   bool on_reactor = false;               // whether its workers wait rather than compute
   std::size_t slots = 0;                 // capacity in items; 0 if it passes them on at once
-  std::size_t depth = 0;                 // of `slots`: items in them now, working or done included
+  std::size_t depth = 0;                 // of `slots`: items that wait, are worked on, or are done
   bool gathers = false;                  // whether it holds results of several paths or inputs
   unsigned inputs = 1;                   // stages that it takes items from; 0 for a source
   std::uint64_t in = 0;                  // items taken from the stage before

@@ -43,7 +43,7 @@ class tee_stage {
 // Sends every item down all of several paths. Yields tuples with one result of each path, until the
 // first path ends:
 //
-//   auto pairs = images | lade::tee(lade::map(crop), lade::chain(lade::map(describe)));
+//   auto pairs = images | lade::tee(lade::map(crop), lade::map(describe));
 //
 // A path is a stage or a chain of stages, which may contain another tee. Paths work concurrently,
 // on copies of the item. The n-th tuple holds the n-th result of each path.

@@ -1,6 +1,8 @@
 #include <lade/detail/coroutines/waiter.hpp>
 #include <lade/error.hpp>
 
+#include <utility>
+
 namespace lade::detail {
 
 wait_list wait_list::settle_all() noexcept {
@@ -17,7 +19,7 @@ void wait_list::append(const wait_list& added) noexcept {
 }
 
 void wait_list::resume_all() {
-  for (auto* each = first_; each;) {
+  for (auto* each = std::exchange(*this, {}).first_; each;) {
     auto* next = each->next_;  // read first: a resumed waiter is gone
     each->resume();
     each = next;
@@ -25,7 +27,7 @@ void wait_list::resume_all() {
 }
 
 void wait_list::resume_all_later() {
-  for (auto* each = first_; each;) {
+  for (auto* each = std::exchange(*this, {}).first_; each;) {
     auto* next = each->next_;
     each->resume_later();
     each = next;

@@ -31,8 +31,9 @@ task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<
   } catch (...) {
     failure = std::current_exception();
   }
-  how->end(failure != nullptr);
+  if (failure) how->fail();
   to.end_input(failure);
+  how->end();
 }
 
 }  // namespace lade::detail

@@ -47,9 +47,11 @@ bool slot_ring::settle_feeder(free_awaiter& feeder, listed_waiter*& woken) noexc
 
 bool slot_ring::filled_awaiter::take() {
   std::unique_lock lock(ring_.mutex_);
-  auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this);
+  wait_list feeders;
+  auto* consumer = slot_ == none ? nullptr : ring_.finish_work(*this, feeders);
   if (consumer && ring_.has_work()) {  // another worker may take that work meanwhile
     lock.unlock();
+    feeders.resume_all_later();
     if (posts_consumer_ && consumer->has_idle_thread())
       consumer->resume_later();
     else
@@ -63,6 +65,7 @@ bool slot_ring::filled_awaiter::take() {
   else if (ring_.has_work() && !ring_.closed_)
     ring_.begin_work(*this);
   lock.unlock();
+  feeders.resume_all_later();
   if (consumer) consumer->resume_here_or_later();
   return park;
 }
@@ -130,10 +133,10 @@ void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
   woken.resume_all_later();
 }
 
-listed_waiter* slot_ring::finish_work(filled_awaiter& worker) noexcept {
+listed_waiter* slot_ring::finish_work(filled_awaiter& worker, wait_list& feeders) noexcept {
   --working_;
   auto finished = std::exchange(worker.slot_, none);
-  return finished == several ? nullptr : finish(finished);
+  return finished == several ? nullptr : finish_result(finished, feeders);
 }
 
 std::size_t slot_ring::take_more(std::uint64_t behind) noexcept {
@@ -145,11 +148,13 @@ std::size_t slot_ring::take_more(std::uint64_t behind) noexcept {
 
 void slot_ring::finish_early(std::size_t slot) noexcept {
   listed_waiter* consumer = nullptr;
+  wait_list feeders;
   {
     std::lock_guard lock(mutex_);
-    consumer = finish(slot);
+    consumer = finish_result(slot, feeders);
   }
   if (consumer) consumer->resume_later();
+  feeders.resume_all_later();
 }
 
 void slot_ring::put_back(std::size_t slot) noexcept {
@@ -183,12 +188,15 @@ std::size_t slot_ring::room() const noexcept {
   return held < most_held_ ? most_held_ - held : 0;
 }
 
-// Whether one more result is within the limit in bytes.
+// Whether one more result is within the limit in bytes. Several feeders hold slots while they wait
+// for their inputs. These slots do not count: a slow input must not stop the others.
 bool slot_ring::another_fits() const noexcept {
-  if (bytes_.empty() || (unfinished_ == 0 && in_flight_ == 0)) return true;
-  if (largest_ == 0) return unfinished_ < std::max<std::size_t>(options_.workers, 1);
+  if (bytes_.empty()) return true;
+  const auto under_way = options_.feeders > 1 ? 0 : unfinished_;
+  if (under_way == 0 && in_flight_ == 0) return true;
+  if (largest_ == 0) return under_way < std::max<std::size_t>(options_.workers, 1);
   if (waiting_bytes_ > options_.bytes) return false;
-  return unfinished_ < (options_.bytes - waiting_bytes_) / largest_;
+  return under_way < (options_.bytes - waiting_bytes_) / largest_;
 }
 
 // The number of free slots at which feeders are woken. With one feeder: a quarter of the slots, but
@@ -298,6 +306,13 @@ listed_waiter* slot_ring::finish(std::size_t slot) noexcept {
   }
   if (consumers_.empty() || closed_ || !deliverable()) return nullptr;
   return claim_consumer(pop_done());
+}
+
+// For a worker: the result may be smaller than the one that was expected.
+listed_waiter* slot_ring::finish_result(std::size_t slot, wait_list& feeders) noexcept {
+  auto* consumer = finish(slot);
+  if (!bytes_.empty()) claim_feeders(feeders);
+  return consumer;
 }
 
 listed_waiter* slot_ring::claim_consumer(std::size_t slot) noexcept {

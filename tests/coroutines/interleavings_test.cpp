@@ -603,7 +603,7 @@ TEST(Interleavings, ARingWithALimitInBytesHoldsOneItemAtATimeAndLosesNoWakeUp) {
   });
 }
 
-TEST(Interleavings, TwoFeedersOfARingWithALimitInBytesTakeTurns) {
+TEST(Interleavings, TwoFeedersOfARingWithALimitInBytesMayEachExceedItByOneItem) {
   in_all_orders([](interleaving& order) {
     number_ring ring({.slots = 4, .feeders = 2, .bytes = 1});
     ring.feeders = 2;

@@ -3,6 +3,7 @@
 #include <lade/async_generator.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
+#include <lade/event.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -108,6 +110,23 @@ TEST(ByteLimits, OfAFlatMapBoundThePartsOfEachItem) {
   expect_ahead(items, made, 4 + 4 + held_by_run);
 }
 
+// The first item waits for the second.
+TEST(ByteLimits, OfAFlatMapLetNoItemStopAnother) {
+  runtime runtime({.threads = 2});
+  for (std::uint64_t bytes : {std::uint64_t{0}, limit, detail::unlimited_bytes - 1}) {
+    event second;
+    auto part = [&](int i) -> async_generator<std::string> {
+      if (i == 0) co_await second;
+      if (i == 1) second.set();
+      co_yield thousand_bytes(i);
+    };
+    auto parts =
+        from(up_to(3)) |
+        flat_map(part, {.concurrency = 3, .buffer_bytes = bytes, .order = item_order::completion});
+    EXPECT_EQ(test::collect(runtime, parts).size(), 3u);
+  }
+}
+
 // Every item exceeds the limit.
 TEST(ByteLimits, OfLessThanAnItemLetOneItemWait) {
   runtime runtime({.threads = 2});
@@ -137,6 +156,27 @@ TEST(ByteLimits, LoseNoItemWhereResultsFailOrAreDropped) {
     for (int i = 0; i < 2'000; ++i) expected += i % 7 != 0 && i % 3 != 0;
     EXPECT_EQ(count, expected);
   }
+}
+
+// Ranges of elements whose bytes are unknown: one that tells its own, and one of itself.
+struct measured : std::vector<std::shared_ptr<int>> {
+  std::size_t bytes() const { return 7; }
+};
+struct tree {
+  std::vector<tree> children = {};
+  auto begin() const { return children.begin(); }
+  auto end() const { return children.end(); }
+  std::size_t size() const { return children.size(); }
+};
+
+TEST(ByteLimits, AreTakenForRangesThatTellTheirBytesAndRefusedForTrees) {
+  runtime runtime({.threads = 1});
+  auto some = from(up_to(5)) | map([](int) { return measured(); });
+  EXPECT_EQ(test::collect(runtime, some | prefetch(2, {.bytes = 10})).size(), 5u);
+  auto trees = from(up_to(5)) | map([](int) { return tree(); });
+  EXPECT_EQ(test::collect(runtime, trees | prefetch(2)).size(), 5u);
+  EXPECT_THAT([&] { trees | prefetch(2, {.bytes = 10}); },
+              ThrowsMessage<error>(HasSubstr("a member bytes()")));
 }
 
 // Does not tell its bytes.

@@ -876,6 +876,21 @@ TEST(RouteBatches, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
               ThrowsMessage<stage_error>("refuse (item 100-101): bad 100"));
 }
 
+// The pause lets the paths end, in most of the runs. Then the source is stopped, or fails first.
+TEST(RouteBatches, PathsThatEndBeforeTheSourceFailTheRun) {
+  runtime runtime({.threads = 4});
+  auto fail_late = [](int i) {
+    if (i < 4) return i;
+    pause(2);
+    return refuse(i);
+  };
+  auto failing =
+      from(numbers{-1}) | batch(4) | map(each(fail_late), {.concurrency = 1, .name = "refuse"});
+  auto one_part = [] { return chain(take(1), map(each(itself), {.concurrency = 1})); };
+  auto all = failing | route_batches(parity, one_part(), one_part());
+  for (int round = 0; round < 100; ++round) EXPECT_THROW(collect(runtime, all), error);
+}
+
 TEST(RouteBatches, CanBeLeftAndStoppedAtAnyTime) {
   runtime runtime({.threads = 3});
   auto all = batched(-1, 4, map(each(itself), {.concurrency = 2}), chain());

@@ -38,9 +38,9 @@ class suspended_coroutine {
 };
 
 // The base of awaiters whose coroutine is resumed by another party: by the coroutine that provides
-// the value (waiter), by a reactor (reactor_await), by its child (task::awaiter), by the last of
-// several children (latch), or by a task in another context (with_context). Lives in the frame of
-// the coroutine, and is gone when the coroutine has resumed.
+// the value (waiter), by a reactor (reactor_await), by its child (task::awaiter, called_task), by
+// the last of several children (latch), or by a task in another context (with_context). Lives in
+// the frame of the coroutine, and is gone when the coroutine has resumed.
 //
 // - note() must be called first, in await_suspend. Then exactly one call resumes the coroutine,
 //   from any thread.

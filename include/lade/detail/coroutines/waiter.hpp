@@ -43,7 +43,8 @@ class wait_list {
   template <class Chosen>
   listed_waiter* settle_first(Chosen chosen) noexcept;
 
-  // Settles and takes out all waiters; resumes all waiters of a list of settled ones.
+  // Settles and takes out all waiters; resumes all waiters of a list of settled ones, and empties
+  // it.
   wait_list settle_all() noexcept;
   void resume_all();
   void resume_all_later();  // each by resume_later()

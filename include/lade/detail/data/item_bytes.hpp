@@ -26,16 +26,23 @@ concept has_bytes = requires(const T& item) {
   { item.bytes() } -> std::convertible_to<std::size_t>;
 };
 
-// Whether bytes_of() can determine the bytes that an item of type T holds.
-template <class T>
+// Whether bytes_of() can determine the bytes that an item of type T holds. `Around`: the ranges of
+// which it is an element. The bytes of a recursive type, such as a tree, are unknown.
+template <class T, class... Around>
 consteval bool tells_bytes() {
-  if constexpr (std::ranges::sized_range<const T>)
-    return tells_bytes<std::ranges::range_value_t<const T>>();
+  if constexpr (has_bytes<T> || std::same_as<T, buffer> || std::same_as<T, tensor> ||
+                std::same_as<T, sample> || std::same_as<T, sample_batch>)
+    return true;
+  else if constexpr ((std::same_as<T, Around> || ...))
+    return false;
+  else if constexpr (std::ranges::sized_range<const T>)
+    return tells_bytes<std::ranges::range_value_t<const T>, T, Around...>();
   else
-    return has_bytes<T> || std::is_trivially_copyable_v<T> || std::same_as<T, buffer> ||
-           std::same_as<T, tensor> || std::same_as<T, sample> || std::same_as<T, sample_batch>;
+    return std::is_trivially_copyable_v<T>;
 }
 
+// The result of the member bytes(), if there is one. Otherwise the data of a buffer, tensor, sample
+// or sample_batch, the sum of the elements of a range, or the size of a trivially copyable object.
 template <class T>
 std::uint64_t bytes_of(const T& item) {
   if constexpr (has_bytes<T>) {
@@ -64,7 +71,8 @@ std::uint64_t bytes_of(const T& item) {
 // Returns the bytes of the item at an address; 0 if that throws.
 using measure_item = std::uint64_t (*)(const void* item) noexcept;
 
-// Throws error(invalid_argument): the option limits bytes of items that do not tell them.
+// Throws error(invalid_argument): the option is a limit in bytes, and the bytes of the items are
+// unknown.
 [[noreturn]] void refuse_bytes(std::string_view stage, std::string_view option);
 
 // Returns the function that measures items of type T for the option of a stage, whose value is

@@ -1,4 +1,4 @@
-// The live counts and times of the stages of a run, of which the statistics are snapshots.
+// The live counts and times of the stages of a run. stage_statistics is a snapshot of them.
 
 #pragma once
 
@@ -229,8 +229,8 @@ struct stage_workers {
   bool gathers = false;
 };
 
-// The live counters of one stage. Any thread may add. Readers see values that are a moment old.
-// Members that are not atomic are written and read with the mutex of the run held.
+// The live counters of one stage. Any thread may add and read; readers see values that are a moment
+// old. Exception: `resources`, `inputs` and `groups` are guarded by the mutex of the run.
 class stage_counters {
  public:
   // `namesakes`: number of stages with this name that have been opened.
@@ -247,7 +247,7 @@ class stage_counters {
   const std::string& given_name() const noexcept { return name_; }
 
   const std::uint64_t number;  // from 1; unique in the process
-  const unsigned distance;     // number of stages behind it, plus itself, in the order of opening
+  const unsigned distance;     // 1: the run opened it first, as the last stage, 2: second, ...
 
   std::atomic<unsigned> workers = 0;  // as in `resources`, or fewer while being tuned
   stage_workers resources;
@@ -283,7 +283,7 @@ class stage_counters {
   unsigned opened_as_;  // number among the stages of this name, in the order of opening
 };
 
-// Adds to a counter that one thread at a time writes, without a locked instruction.
+// Adds to a counter without a locked instruction. One thread at a time may do so.
 template <class T>
 void increment(std::atomic<T>& counter, T by = 1) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);

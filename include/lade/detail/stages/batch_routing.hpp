@@ -47,7 +47,7 @@ class batch_chooser : public counted {
                                                 stage_counters& counters) const = 0;
 };
 
-// With a router of items.
+// Calls a router of items for each item of a batch.
 template <class T, class Router>
 class item_by_item final : public batch_chooser<T> {
  public:
@@ -80,7 +80,7 @@ class item_by_item final : public batch_chooser<T> {
 // Throws error(invalid_argument) unless a router has returned one path for each item.
 void require_path_for_each(std::size_t paths, std::size_t items);
 
-// With a router that takes the whole batch.
+// Calls a router of batches once for each batch.
 template <class T, class Router>
 class whole_batch final : public batch_chooser<T> {
   using batch_type = std::vector<T>;
@@ -183,7 +183,7 @@ class batch_parts final : public distributor {
       if (!parts_[path].empty()) to_.give(path, std::move(parts_[path]), origin);
   }
 
-  void end(bool) noexcept override { begun_->close(); }
+  void end() noexcept override { begun_->close(); }
 
  private:
   task<std::size_t> part(in& batch, const lineage& origin) {
@@ -213,7 +213,7 @@ class batch_parts final : public distributor {
   std::vector<in> parts_;  // of the batch that part() was called with
 };
 
-// The node of a route from std::vector<T> to Out, which is a vector too.
+// The node of a route_batches from std::vector<T> to Out, which is a vector too.
 //
 //   input ─ split ─┬─> path ─ link ─╮
 //                  ├─> path ─ link ─┼─> join() ─> next stage

@@ -114,7 +114,8 @@ struct link_options {
 // - Ownership: the generator of deliver() owns the link. Destroying it closes the link. Each drain
 //   keeps the link alive until it has ended.
 // - Blocking: a drain suspends while no slot is free, deliver() while no item is done.
-// - End: when `ends_after` inputs have ended, or the first has failed. Items in the queue are still
+// - End: when `ends_after` inputs have ended, or as soon as one has failed (see expect_failure()).
+// Items in the queue are still
 //   delivered; then the first failure is rethrown. After close() they are not delivered; they are
 //   dropped with the link.
 // - Lock: mutex_ guards the numbers of inputs and the first failure. The coroutine that took a
@@ -316,7 +317,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   std::size_t live_;          // inputs that must end before the link does
   std::size_t inputs_;        // live inputs
   std::size_t awaited_ = 0;   // live inputs that are waited for, if several are measured
-  bool patient_ = false;
+  bool patient_ = false;      // whether a failed input does not end the link: expect_failure()
   std::exception_ptr failure_;
   std::stop_callback<close_on_stop<link_base>> on_consumer_stop_;
   std::optional<report> report_;

@@ -1,4 +1,4 @@
-// The part of a route and a route_batches that takes items to their paths.
+// The router and the node of a route; the router also of a route_batches.
 
 #pragma once
 
@@ -187,9 +187,7 @@ class routed_items final : public distributor {
       run_.refuse_state("a path of " + chooser_->settings().name + " has ended before its items");
   }
 
-  void end(bool has_failed) noexcept override {
-    if (has_failed) results_->expect_failure();
-  }
+  void fail() noexcept override { results_->expect_failure(); }
 
  private:
   split<T>& to_;
@@ -236,9 +234,9 @@ std::vector<node_ptr> ends_of(const std::vector<pipeline<T>>& paths) {
 //                  └─> path ─╯
 //
 // The split before the paths queues the items of each path, and takes no item while the path of
-// the item before is full. The link behind them is one queue with two slots per path; a path is
-// suspended while it is full. If the input fails, the paths still yield results of the items that
-// they have. Then the failure is rethrown.
+// the item before is full. The link behind them is one queue with two results per path, plus the
+// one that each path is making; a path is suspended while it is full. If the input fails, the paths
+// still yield results of the items that they have. Then the failure is rethrown.
 template <class T, class Out>
 class routing final : public node<Out> {
  public:

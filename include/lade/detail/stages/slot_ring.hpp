@@ -41,9 +41,11 @@ struct slot_ring_options {
   // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
 
-  // The limit in bytes of the results that wait for the consumer, and of those under way. Each of
-  // the latter counts as the largest result so far; before the first, there are no more than
-  // workers. One item is always allowed.
+  // The limit in bytes of the results that wait for the consumer, and of those under way: a feeder
+  // gets a slot if another result is within the limit. A result under way counts as the largest one
+  // so far. Until the first one is measured, at most `workers` are under way, or one without
+  // workers. One item is always allowed. With several feeders, only results that wait count: so
+  // each feeder may exceed the limit by one.
   std::uint64_t bytes = unlimited_bytes;
 
   // Whether the statistics count the items in the slots (depth), and the time in which at least one
@@ -73,7 +75,7 @@ struct slot_ring_options {
 //   wakes them when it frees slots and the memory suffices. Exception: a feeder never parks for
 //   memory if the consumer waits and no slot is in use, so a run always makes progress.
 // - Bytes: feeders also park while another result may exceed the limit in bytes. The consumer wakes
-//   them when it takes a result.
+//   them when it takes a result, and a worker when it has finished one.
 // - End: after end_input(), feeders get `none`, workers get `none` when no filled slot is left, and
 //   the consumer when all slots are delivered. After close() everybody gets `none`.
 class slot_ring {
@@ -220,7 +222,7 @@ class slot_ring {
   bool is_over() const noexcept { return closed_ || input_over_; }
   void begin_work(filled_awaiter& worker) noexcept;
   listed_waiter* claim_worker() noexcept;
-  listed_waiter* finish_work(filled_awaiter& worker) noexcept;
+  listed_waiter* finish_work(filled_awaiter& worker, wait_list& feeders) noexcept;
   std::size_t room() const noexcept;
   bool another_fits() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
@@ -232,6 +234,7 @@ class slot_ring {
   void record_wanted() noexcept { wanted_->await(awaited()); }
   std::size_t pop_done() noexcept;
   listed_waiter* finish(std::size_t slot) noexcept;
+  listed_waiter* finish_result(std::size_t slot, wait_list& feeders) noexcept;
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
   void return_slot(std::size_t slot) noexcept { free_.push_back(short_number(slot)); }  // reserved
@@ -269,7 +272,7 @@ class slot_ring {
   std::size_t most_held_;
   std::size_t working_ = 0;     // slots that workers own
   std::size_t in_flight_ = 0;   // slots filled and not yet taken by the consumer
-  std::size_t unfinished_ = 0;  // slots assigned by a feeder and not yet done
+  std::size_t unfinished_ = 0;  // slots assigned to a feeder and not yet done
   bool input_over_ = false;
   bool closed_ = false;
   wait_list feeders_;

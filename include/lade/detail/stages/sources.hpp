@@ -134,7 +134,6 @@ template <class F>
 concept range_function =
     requires { requires std::ranges::input_range<result_of<F>> || list_like<result_of<F>>; };
 
-// A function that returns a task of a list.
 template <class T>
 struct awaited_list;
 template <class L>
@@ -142,6 +141,7 @@ struct awaited_list<task<L>> {
   using type = L;
 };
 
+// A function that returns a task of a list.
 template <class F>
 concept task_function = requires(const F& f) { typename awaited_list<result_of<F>>::type; };
 
