@@ -162,24 +162,25 @@ TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnItemIsTaken)
   });
 }
 
-// Three items for path 1, six for path 0, which takes none, and another for path 1.
-static task<> give_ten(two_paths& to) {
-  for (int value : {1, 2, 3}) co_await give(to, 1, value);
-  for (int value = 0; value < 6; ++value) co_await give(to, 0, value);
-  co_await give(to, 1, 4);
+// An item for path 1, four for path 0, which takes none, and another for path 1.
+static task<> give_six(two_paths& to) {
+  co_await give(to, 1, 1);
+  for (int value = 0; value < 4; ++value) co_await give(to, 0, value);
+  co_await give(to, 1, 2);
 }
 
 // The input waits with more than half of the capacity in use.
 TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnotherPathWaitsForItems) {
   counted::check check;
   in_all_orders([](interleaving& order) {
-    two_paths paths(4);
+    two_paths paths(2);
     std::vector<int> values;
-    started input(give_ten(paths), context{});
+    started input(give_six(paths), context{});
     started path(take_all(paths.path(1), values), context{});
-    order.run({[&] { input.start(); }, [&] { path.start(); }});
+    input.start();  // until the fourth item for path 0 waits
+    order.run({[&] { path.start(); }, [&] { paths.split->begin_batch(); }});
     EXPECT_TRUE(input.finished());
-    EXPECT_EQ(values, (std::vector{1, 2, 3, 4}));
+    EXPECT_EQ(values, (std::vector{1, 2}));
     paths.split->end_input(nullptr);
     EXPECT_TRUE(path.finished());
   });
