@@ -208,6 +208,18 @@ TEST(Description, TellsHowMuchAStageHolds) {
   EXPECT_EQ(limited.held_bytes, 100u);
 }
 
+TEST(Description, HasTheLimitsInBytes) {
+  auto limit_of = [](const pipeline<int>& made, const std::string& option) {
+    for (auto& [name, value] : last_of(made).options)
+      if (name == option) return value;
+    return std::string();
+  };
+  EXPECT_EQ(limit_of(list_of(3) | prefetch(2, {.bytes = 100}), "bytes"), "100");
+  EXPECT_EQ(limit_of(list_of(3) | map(twice, {.buffer_bytes = 100}), "buffer_bytes"), "100");
+  const flat_map_options wide{.concurrency = 2, .buffer_bytes = 100};
+  EXPECT_EQ(limit_of(list_of(3) | flat_map(test::up_to, wide), "buffer_bytes"), "100");
+}
+
 // A function that takes up to four items per call.
 struct fours {
   static constexpr unsigned items_at_a_time = 4;

@@ -115,9 +115,9 @@ struct link_options {
 //   keeps the link alive until it has ended.
 // - Blocking: a drain suspends while no slot is free, deliver() while no item is done.
 // - End: when `ends_after` inputs have ended, or as soon as one has failed (see expect_failure()).
-// Items in the queue are still
-//   delivered; then the first failure is rethrown. After close() they are not delivered; they are
-//   dropped with the link.
+//   Items in the queue are still delivered; then the first failure is rethrown. After close() they
+//   are not delivered; they are dropped with the link.
+// - Bytes: the queue may also be limited in bytes; see slot_ring_options::bytes.
 // - Lock: mutex_ guards the numbers of inputs and the first failure. The coroutine that took a
 //   slot from the ring accesses its slot_record, and its reported_item; the mutex of the ring
 //   orders successive owners. Reports read the origin and the reported_item under that mutex.
