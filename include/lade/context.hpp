@@ -32,10 +32,10 @@ struct context {
   detail::memory_claim* claim = nullptr;    // claim to the memory budget; null: never waits
   detail::stage_counters* stage = nullptr;  // statistics of its stage; null: none
   std::uint64_t stage_number = 0;           // number of that stage, unique in the process; 0: none
-  unsigned distance = 0;                    // of that stage from the end, as the run opened them; the last: 1
-  detail::run_state* run = nullptr;         // run that it works for; null: none
-  std::uint64_t epoch = 0;                  // epoch of the run; 0 outside a run
-  lade::trace* trace = nullptr;             // trace of its system calls; null: none
+  unsigned distance = 0;  // of that stage from the end, as the run opened them; the last: 1
+  detail::run_state* run = nullptr;           // run that it works for; null: none
+  std::uint64_t epoch = 0;                    // epoch of the run; 0 outside a run
+  lade::trace* trace = nullptr;               // trace of its system calls; null: none
   const detail::path_place* place = nullptr;  // innermost path of a route or tee; null: none
 
   // The name of the stage in statistics; empty if there is none.

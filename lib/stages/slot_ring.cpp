@@ -192,11 +192,11 @@ std::size_t slot_ring::room() const noexcept {
 // for their inputs. These slots do not count: a slow input must not stop the others.
 bool slot_ring::another_fits() const noexcept {
   if (bytes_.empty()) return true;
-  const auto under_way = options_.feeders > 1 ? 0 : unfinished_;
-  if (under_way == 0 && in_flight_ == 0) return true;
-  if (largest_ == 0) return under_way < std::max<std::size_t>(options_.workers, 1);
+  const auto unfinished = options_.feeders > 1 ? 0 : unfinished_;
+  if (unfinished == 0 && in_flight_ == 0) return true;
+  if (largest_ == 0) return unfinished < std::max<std::size_t>(options_.workers, 1);
   if (waiting_bytes_ > options_.bytes) return false;
-  return under_way < (options_.bytes - waiting_bytes_) / largest_;
+  return unfinished < (options_.bytes - waiting_bytes_) / largest_;
 }
 
 // The number of free slots at which feeders are woken. With one feeder: a quarter of the slots, but

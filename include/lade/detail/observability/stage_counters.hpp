@@ -247,7 +247,7 @@ class stage_counters {
   const std::string& given_name() const noexcept { return name_; }
 
   const std::uint64_t number;  // from 1; unique in the process
-  const unsigned distance;     // from the end, in the order in which the run opened them; the last: 1
+  const unsigned distance;  // from the end, in the order in which the run opened them; the last: 1
 
   std::atomic<unsigned> workers = 0;  // as in `resources`, or fewer while being tuned
   stage_workers resources;

@@ -41,11 +41,13 @@ struct slot_ring_options {
   // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
 
-  // The limit in bytes of the results that wait for the consumer, and of those under way: a feeder
-  // gets a slot if another result is within the limit. A result under way counts as the largest one
-  // so far. Until the first one is measured, at most `workers` are under way, or one without
-  // workers. One item is always allowed. With several feeders, only results that wait count: so
-  // each feeder may exceed the limit by one.
+  // The limit in bytes of the unfinished results and of those that wait for the consumer. A feeder
+  // gets a slot only if one more result is within the limit.
+  // - An unfinished result counts as the largest result so far. Before the first result, at most
+  //   `workers` are unfinished, or one without workers.
+  // - One result is always allowed.
+  // - With several feeders, unfinished results do not count: each feeder may exceed the limit by
+  //   one.
   std::uint64_t bytes = unlimited_bytes;
 
   // Whether the statistics count the items in the slots (depth), and the time in which at least one

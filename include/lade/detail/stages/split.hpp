@@ -155,8 +155,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // whether this is true for all paths.
   bool end_path(std::size_t path);
 
-  // Must be called when a consumer has parked, without the mutex: resumes an input that has let
-  // more than one slot become free.
+  // Must be called when a consumer has parked, without the mutex. Resumes the input if there is
+  // capacity: it may have stayed suspended, to be resumed once for many items.
   void begin_consumer_wait();
 
   // Looks for a standstill and updates the demand. Must be called whenever a wait has started, or a
