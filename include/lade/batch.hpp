@@ -51,7 +51,7 @@ class batch_stage {
             .holding(options_.size)
             .mixing_parts("batch"),
         [in, options = options_](const detail::open_context& run) {
-          auto& counters = run.add_stage("batch");
+          auto& counters = run.add_stage();
           return collect(in.open(run), options, run.rules().keeps_batches_whole, counters);
         });
   }

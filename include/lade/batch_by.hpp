@@ -58,7 +58,7 @@ class batch_by_stage {
             .with(policy_)
             .refusing_state(name_ + " decides which items it holds back"),
         [in, self = *this](const detail::open_context& run) {
-          auto& counters = run.add_stage(self.name_);
+          auto& counters = run.add_stage();
           detail::inline_calls calls(run, counters);
           auto copy = [&] { return std::make_unique<batch_by_stage>(self); };
           auto own = detail::begin_with(copy, run, counters);

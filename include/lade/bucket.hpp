@@ -93,7 +93,7 @@ class bucket_stage {
     return detail::make_pipeline<std::vector<T>>(
         detail::bucket_facts(in.last(), options_, name_),
         [in, self = *this](const detail::open_context& run) {
-          auto& counters = run.add_stage(self.name_);
+          auto& counters = run.add_stage();
           return collect(in.open(run), self, run, counters);
         });
   }

@@ -177,7 +177,7 @@ class cache_stage {
     return detail::make_pipeline<T>(facts(in.last()), [in, store, options = options_](
                                                           const detail::open_context& run) {
       auto kept = store->find();
-      auto& counters = run.add_stage("cache", kept && kept->whole ? 0 : 1);
+      auto& counters = run.add_stage(kept && kept->whole ? 0 : 1);
       if (!kept) {
         detail::cache_filler<T> filler(store, options, run);
         auto items = in.open(run);

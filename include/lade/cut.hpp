@@ -164,7 +164,7 @@ class prefetch_stage {
     return detail::make_pipeline<T>(
         detail::prefetch_facts(in.last(), count_, options_.bytes),
         [in, count = count_, bytes = options_.bytes, measure](const detail::open_context& run) {
-          auto& counters = run.add_stage("prefetch");
+          auto& counters = run.add_stage();
           const auto most = run.run->options().tune.most;
           const auto slots = count == automatic ? most : count;
           auto options = detail::link_options::ahead(slots);

@@ -104,7 +104,7 @@ class equal_steps_stage {
     auto steps = detail::steps_of_epoch(*in.last(), options_);
     return detail::make_pipeline<step_of<T>>(
         detail::equal_steps_facts(in.last(), steps), [in, steps](const detail::open_context& run) {
-          auto& counters = run.add_stage("equal_steps");
+          auto& counters = run.add_stage();
           detail::step_count left(run, steps, in.size());
           return make<T>(in, in.open(run), run, counters, left, detail::open_input(run.run));
         });
@@ -165,7 +165,7 @@ class end_together_stage {
         detail::node_facts::behind(in.last(), "end_together").yielding(cardinality::one).holding(0),
         [in, any_ended = any_ended_](const detail::open_context& run) {
           if (run.run->profiling()) return in.open(run);  // a profile runs on one rank alone
-          auto& counters = run.add_stage("end_together");
+          auto& counters = run.add_stage();
           return until_one_ends(in.open(run), any_ended, run, counters);
         });
   }

@@ -146,7 +146,7 @@ class flat_mapping : public node<Out> {
   const flat_map_options& options() const noexcept { return settings_->options; }
 
   async_generator<Out> open(const open_context& run) const override {
-    auto& counters = run.add_stage(settings_->name);
+    auto& counters = run.add_stage();
     const auto of_trial = run.concurrency_of_trial();
     const bool shares_cpus = options().concurrency == automatic && !of_trial;
     auto wide = of_trial.value_or(settings_->calls_at_a_time(*run.run));

@@ -270,7 +270,7 @@ class sharded_source final : public node<T> {
       : node<T>(options.facts()), shards_(std::move(shards)), options_(std::move(options)) {}
 
   async_generator<T> open(const open_context& run) const override {
-    auto& counters = run.add_stage(options_.name(), 0);
+    auto& counters = run.add_stage(0);
     if (options_->shuffle) run.depends_on_epoch(options_.name());
     run.progress().announce(options_->shard.rank, options_->shard.world);
     counted_ptr<const shard_reading<T>> reading(new shard_reading<T>(shards_, options_, run));

@@ -173,7 +173,7 @@ class mapping final : public node<Out> {
   }
 
   async_generator<Out> open(const open_context& run) const override {
-    auto& counters = run.add_stage(settings_->name());
+    auto& counters = run.add_stage();
     auto make = [&] {
       auto made = functions_->for_run(stage_run(run, counters));
       require_host_accessible(settings_->name(), made->host_memory());
@@ -188,7 +188,7 @@ class mapping final : public node<Out> {
     auto options = computes ? settings_->computing(*run.run) : settings_->waiting(*run.run);
     if (!options.memory) options.memory = memory;
     options.measure = measure_;
-    return open_concurrent<Out>(in_, run, settings_->name(), options, function);
+    return open_concurrent<Out>(in_, run, options, function);
   }
 
  private:

@@ -203,7 +203,7 @@ auto combine(F coroutine, const through_options& options, const pipeline<In>&...
           .pairing(),
       [coroutine = detail::shared_const(std::move(coroutine)), custom,
        inputs...](const detail::open_context& run) {
-        auto& counters = run.add_stage(custom.name(), sizeof...(In));
+        auto& counters = run.add_stage(sizeof...(In));
         auto check = custom.check();
         auto taken = custom.inputs(sizeof...(In));
         auto opened = detail::open_each(run, counters, check, taken,
@@ -229,7 +229,7 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   static_assert(sizeof...(In) > 0, "lade::zip: there must be an input");
   return detail::make_pipeline<std::tuple<In...>>(
       detail::zip_facts(detail::nodes_of(inputs...)), [inputs...](const detail::open_context& run) {
-        auto& counters = run.add_stage("zip", sizeof...(In));
+        auto& counters = run.add_stage(sizeof...(In));
         auto opened = detail::open_each(run, counters, nullptr, nullptr,
                                         std::index_sequence_for<In...>(), inputs...);
         auto rows = std::apply([](auto&... each) { return detail::zip_opened(std::move(each)...); },
@@ -250,7 +250,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
   auto facts = detail::merge_facts(std::move(nodes), options);
   return detail::make_pipeline<T>(std::move(facts), [inputs = std::move(inputs),
                                                      options](const detail::open_context& run) {
-    auto& counters = run.add_stage("merge", inputs.size());
+    auto& counters = run.add_stage(inputs.size());
     if (options.order == merge_order::weighted) run.depends_on_epoch("merge");
     if (options.order == merge_order::arrival)
       return detail::merge_arrivals(inputs, run, counters, options.end);

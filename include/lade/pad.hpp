@@ -186,16 +186,16 @@ node_facts collating(node_facts of_stage, unsigned concurrency, const thread_poo
 // as it has workers.
 template <class Out, class S, class Options, class Make>
 async_generator<Out> open_collating(const pipeline<std::vector<S>>& in, const open_context& run,
-                                    const std::string& name, const Options& options, Make make) {
+                                    const Options& options, Make make) {
   auto threads = (options.pool ? *options.pool : run.run->runtime().pool()).size();
   auto calls = calls_at_a_time(options.concurrency, run.run->options().tune, threads);
   auto workers = std::min(calls, threads);
   auto execution = run.run->make_context();
-  work_for(run.add_stage(name), execution);
+  work_for(run.add_stage(), execution);
   auto collate = [make, execution](std::vector<S>&& batch) {
     return make(std::move(batch), execution);
   };
-  return open_concurrent<Out>(in, run, name,
+  return open_concurrent<Out>(in, run,
                               {.slots = 2 * workers,
                                .workers = workers,
                                .pool = options.pool,
@@ -263,7 +263,7 @@ class pad_stage {
     return detail::make_pipeline<padded_batch>(
         facts(in.last()), [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<padded_batch>(
-              in, run, self.name_, self.options_,
+              in, run, self.options_,
               [options = self.options_](const std::vector<S>& batch, const context& execution) {
                 return detail::pad_sequences(detail::views_of(batch), options, execution);
               });
@@ -320,8 +320,7 @@ class pack_stage {
                           {.finally = options_.on_error, .budget = options_.error_budget}),
         [in, self = *this](const detail::open_context& run) {
           return detail::open_collating<packed_batch>(
-              in, run, self.name_, self.options_,
-              [](const std::vector<S>& batch, const context& execution) {
+              in, run, self.options_, [](const std::vector<S>& batch, const context& execution) {
                 return detail::pack_sequences(detail::views_of(batch), execution);
               });
         });
@@ -347,7 +346,7 @@ class pack_rows_stage {
   pipeline<packed_batch> attach(const pipeline<S>& in) const {
     return detail::make_pipeline<packed_batch>(
         facts(in.last()), [in, self = *this](const detail::open_context& run) {
-          auto& counters = run.add_stage(self.name_);
+          auto& counters = run.add_stage();
           return fill_rows(in.open(run), self, run, counters);
         });
   }

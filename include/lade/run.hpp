@@ -244,6 +244,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   static detail::link_options output_options(const run_options& options) {
     const auto ready = options.ready == automatic ? options.tune.most : options.ready;
     return {.ring = {.slots = ready + 1,
+                     .refills = detail::refill::at_half,
                      .waits_for_memory = true,
                      .bytes = options.ready_bytes,
                      .measures_feeders = true},

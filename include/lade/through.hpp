@@ -282,7 +282,7 @@ class through_stage {
             .following(custom_.rule(), custom_.name())
             .with(custom_.given_policy()),
         [in, self = *this](const detail::open_context& run) {
-          auto& counters = run.add_stage(self.custom_.name());
+          auto& counters = run.add_stage();
           auto check = self.custom_.check();
           auto inputs = self.custom_.inputs(1);
           auto items = detail::recorded(in.open(run), counters.in, check, inputs);

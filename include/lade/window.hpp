@@ -30,7 +30,7 @@ class window_stage {
     if (!std::copyable<T>) require_no_copies();
     return detail::make_pipeline<std::vector<T>>(
         facts(in.last()), [in, self = *this](const detail::open_context& run) {
-          auto& counters = run.add_stage("window");
+          auto& counters = run.add_stage();
           if (self.step_ >= self.size_) return apart(in.open(run), self, run, counters);
           return overlapping(in.open(run), self, run, counters);
         });

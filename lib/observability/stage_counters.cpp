@@ -149,12 +149,6 @@ std::uint64_t stage_counters::next_number() noexcept {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-std::string stage_counters::name() const {
-  // Namesakes are numbered from the sources: the stage that was opened last is the first.
-  auto nth = namesakes_ ? *namesakes_ - opened_as_ + 1 : 1;
-  return nth == 1 ? name_ : fmt::format("{} ({})", name_, nth);
-}
-
 void take_quantiles(stage_statistics& stage) {
   stage.p50 = stage.durations.quantile(0.50);
   stage.p90 = stage.durations.quantile(0.90);

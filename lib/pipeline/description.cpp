@@ -1,6 +1,7 @@
 #include <lade/description.hpp>
 #include <lade/detail/common/json.hpp>
 #include <lade/detail/pipeline/node.hpp>
+#include <lade/detail/pipeline/plan.hpp>
 #include <lade/printable.hpp>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include <deque>
 #include <iterator>
 #include <string_view>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ described_stages::stages described_stages::visit(const node_base& node, stage* s
       std::ranges::copy(ends_of_paths(facts, here), std::back_inserter(*takers));
       opened_.push_back(&here);
       takers = &here.inputs;
-    } else if (facts.role_ != node_facts::role::part && facts.role_ != node_facts::role::path) {
+    } else if (facts.is_stage()) {
       auto& here = add(facts);
       takers->push_back(&here);
       opened_.push_back(&here);
@@ -85,13 +85,11 @@ pipeline_description described_stages::in_order() {
   std::ranges::reverse(opened_);
   for (std::size_t i = 0; i < opened_.size(); ++i) opened_[i]->index = i;
   pipeline_description result;
-  std::unordered_map<std::string, unsigned> namesakes;
+  stage_names names;
   for (const auto* each : opened_) {
     auto& described = result.stages.emplace_back(each->facts->stage_);
     for (const auto* input : each->inputs) described.inputs.push_back(input->index);
-    if (each->facts->role_ == node_facts::role::uncounted_stage) continue;
-    const auto nth = ++namesakes[described.name];
-    if (nth > 1) described.name += fmt::format(" ({})", nth);
+    described.name = names.add(described.name);
   }
   return result;
 }

@@ -65,8 +65,8 @@ void open_context::refuse_state(const std::string& why) const {
   plan::record_indivisible(*at);
 }
 
-stage_counters& open_context::add_stage(std::string name, std::size_t inputs) const {
-  auto& counters = run->stages().add(std::move(name), at->key(), inputs);
+stage_counters& open_context::add_stage(std::size_t inputs) const {
+  auto& counters = run->stages().add(*at, inputs);
   if (!at->groups.empty()) run->stages().record_groups(counters, at->groups);
   return counters;
 }

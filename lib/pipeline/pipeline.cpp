@@ -66,8 +66,8 @@ static generator visit_stage(generator items, std::shared_ptr<run_state> run, st
 
 static generator with_hooks(generator items, const open_context& run) {
   if (run.run->options().hooks.all().empty()) return items;
-  auto name = run.run->stages().name_of(run.at->key());
-  return name.empty() ? std::move(items) : visit_stage(std::move(items), run.run, std::move(name));
+  if (!run.at->facts().is_counted()) return items;
+  return visit_stage(std::move(items), run.run, run.at->name);
 }
 
 static generator first_items(generator items, std::uint64_t count) {
@@ -110,8 +110,7 @@ generator node_base::open_profiled(const open_context& run) const {
     if (!profiling.feeds_trial(*run.at)) return items;
     return make_all(std::move(items), counted_ptr(this), run);
   }
-  auto name = run.path ? std::string() : run.run->stages().name_of(run.at->key());  // not in paths
-  if (!name.empty()) profiling.add({counted_ptr(this), std::move(name)});
+  if (!run.path && facts_.is_counted()) profiling.add({counted_ptr(this), run.at->name});
   return items;
 }
 

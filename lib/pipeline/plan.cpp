@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 const node_facts& planned_node::facts() const noexcept { return node->facts(); }
@@ -22,6 +24,25 @@ plan::plan(const node_base& last, progress& states, on_error policy)
     : progress_(states), policy_(policy) {
   auto& behind = places_.emplace_back();
   visit(add_input(last, behind, {}, 0), nullptr);
+  name_stages();
+}
+
+void plan::name_stages() {
+  stage_names names;
+  for (auto i = stages_.size(); i-- > 0;) {
+    stages_[i]->name = names.add(stages_[i]->facts().name());
+    stages_[i]->from_end = static_cast<unsigned>(i + 1);
+  }
+}
+
+std::string stage_names::add(const std::string& name) {
+  auto& times = used_[name];
+  if (++times == 1) return name;
+  while (true) {
+    auto numbered = fmt::format("{} ({})", name, times);
+    if (++used_[numbered] == 1) return numbered;
+    ++times;
+  }
 }
 
 planned_node& plan::add_input(const node_base& node, planned_node& behind,
@@ -55,6 +76,7 @@ void plan::visit(planned_node& first, planned_rules* told) {
     }
     auto rules = rules_before(*at);
     if (!facts.paths_.empty()) rules = rules_before_paths(*at, rules);
+    if (facts.is_stage()) stages_.push_back(at);
     if (facts.inputs_.empty()) return;
     const auto last = facts.inputs_.size() - 1;
     for (std::size_t i = 0; i < last; ++i) visit(add_input(*facts.inputs_[i], *at, rules, i), told);

@@ -1,7 +1,7 @@
+#include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/detail/pipeline/stage_registry.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
 #include <mutex>
 #include <unordered_map>
@@ -10,36 +10,23 @@
 namespace lade::detail {
 
 struct stage_registry::contents {
-  explicit contents(tuned_stages& automatic) : tuned(automatic) {}
-
-  tuned_stages& tuned;
-  mutable std::mutex mutex;  // guards the members below
+  mutable std::mutex mutex;  // guards all members
   std::deque<stage_counters> stages;
   std::unordered_map<stage_key, stage_counters*, stage_key_hash> by_key;
-  // The number of stages of each name.
-  std::unordered_map<std::string, std::shared_ptr<std::atomic<unsigned>>> namesakes;
   std::vector<const overviewed*> watched;
 };
 
-stage_registry::stage_registry(tuned_stages& tuned) : in_(std::make_unique<contents>(tuned)) {}
+stage_registry::stage_registry() : in_(std::make_unique<contents>()) {}
 
 stage_registry::~stage_registry() = default;
 
-stage_counters& stage_registry::add(std::string name, const stage_key& stage, std::size_t inputs) {
+stage_counters& stage_registry::add(const planned_node& stage, std::size_t inputs) {
   std::lock_guard lock(in_->mutex);
-  auto known = in_->by_key.find(stage);
-  if (known != in_->by_key.end()) return *known->second;
-  auto& namesakes = in_->namesakes[name];
-  if (!namesakes) namesakes = std::make_shared<std::atomic<unsigned>>(0);
-  const auto number = static_cast<unsigned>(in_->stages.size() + 1);
-  auto& added = in_->stages.emplace_back(std::move(name), number, namesakes);
+  auto& known = in_->by_key[stage.key()];
+  if (known) return *known;
+  auto& added = in_->stages.emplace_back(stage.facts().name(), stage.name, stage.from_end);
   added.inputs = static_cast<unsigned>(inputs);
-  in_->by_key.emplace(stage, &added);
-  if (*namesakes == 1) return added;
-  in_->tuned.rename([this](const stage_key& key) {
-    auto tuned = in_->by_key.find(key);
-    return tuned == in_->by_key.end() ? std::string() : tuned->second->name();
-  });
+  known = &added;
   return added;
 }
 
@@ -52,12 +39,6 @@ void stage_registry::record_workers(stage_counters& stage, const stage_workers& 
 void stage_registry::record_groups(stage_counters& stage, std::string groups) {
   std::lock_guard lock(in_->mutex);
   stage.groups = std::move(groups);
-}
-
-std::string stage_registry::name_of(const stage_key& stage) const {
-  std::lock_guard lock(in_->mutex);
-  auto known = in_->by_key.find(stage);
-  return known == in_->by_key.end() ? std::string() : known->second->name();
 }
 
 std::string stage_registry::name_of(std::uint64_t stage_number) const {

@@ -10,12 +10,6 @@ void tuned_stages::list(const stage_key& key, const stage_setting& fixed) {
   find(key, fixed);
 }
 
-void tuned_stages::rename(const std::function<std::string(const stage_key&)>& name_of) {
-  std::lock_guard lock(mutex_);
-  for (auto& each : stages_)
-    if (auto name = name_of(each.key); !name.empty()) each.now.stage = std::move(name);
-}
-
 void tuned_stages::open(tunable& stage, const stage_key& key, stage_counters& counters,
                         const tuner& begin) {
   std::lock_guard lock(mutex_);

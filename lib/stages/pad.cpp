@@ -332,7 +332,7 @@ pipeline<sample_batch> pad_stage::attach(const pipeline<std::vector<sample>>& in
   return detail::make_pipeline<sample_batch>(
       facts(in.last()), [in, self = *this](const detail::open_context& run) {
         return detail::open_collating<sample_batch>(
-            in, run, self.name_, self.options_,
+            in, run, self.options_,
             [options = self.options_, fields = self.fields_](std::vector<sample>&& samples,
                                                              const context& execution) {
               return detail::pad_samples(std::move(samples), fields, options, execution);

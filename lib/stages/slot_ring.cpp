@@ -199,14 +199,13 @@ bool slot_ring::another_fits() const noexcept {
   return unfinished < (options_.bytes - waiting_bytes_) / largest_;
 }
 
-// The number of free slots at which feeders are woken: half of the slots that they do not hold, so
-// that a feeder on another thread is woken once for many items. With workers: a quarter of all, but
-// no more than workers leave free.
+// The number of free slots at which feeders are woken. Not more than workers leave free.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
-  if (options_.wakes_at_once) return 1;
+  if (options_.refills == refill::at_once) return 1;
   const auto busy = options_.feeders > 1 ? options_.feeders : most_working_;
   const auto others = most_held_ > busy ? most_held_ - busy : 0;
-  const auto some = options_.workers > 0 ? std::min(most_held_ / 4, others) : others / 2;
+  const auto some =
+      options_.refills == refill::at_half ? others / 2 : std::min(most_held_ / 4, others);
   return std::max<std::size_t>(1, some);
 }
 

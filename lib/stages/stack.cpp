@@ -37,7 +37,7 @@ pipeline<sample_batch> stack_stage::attach(const pipeline<std::vector<sample>>& 
                         {.finally = options_.on_error, .budget = options_.error_budget}),
       [in, self = *this](const detail::open_context& run) {
         return detail::open_collating<sample_batch>(
-            in, run, self.name_, self.options_,
+            in, run, self.options_,
             [fields = self.fields_](std::vector<sample>&& samples, const context& execution) {
               return detail::stack_samples(std::move(samples), fields, execution);
             });

@@ -552,7 +552,6 @@ TEST(Description, IsAGraph) {
             "8 batch of 7 and 2, size 2\n");
 }
 
-// Stages that statistics do not count are not in the pipelines of this.
 template <class T>
 static void expect_names_of_statistics(const pipeline<T>& what) {
   runtime runtime({.threads = 2});
@@ -563,6 +562,22 @@ static void expect_names_of_statistics(const pipeline<T>& what) {
   std::vector<std::string> described;
   for (auto& each : what.describe().stages) described.push_back(each.name);
   EXPECT_EQ(described, names);
+}
+
+// Stages without statistics have names of their own too.
+TEST(Description, GivesStagesOfOneNameDifferentNames) {
+  auto batches = list_of(20) | batch(2) | unbatch() | batch(4) | unbatch();
+  std::vector<std::string> names;
+  for (auto& each : batches.describe().stages) names.push_back(each.name);
+  EXPECT_THAT(names, testing::ElementsAre("source", "batch", "unbatch", "batch (2)", "unbatch (2)"));
+}
+
+TEST(Description, ANumberedNameIsNotThatOfAnotherStage) {
+  auto mapped = list_of(20) | map(twice, {.name = "map (2)"}) | map(twice) | map(twice);
+  expect_names_of_statistics(mapped);
+  std::vector<std::string> names;
+  for (auto& each : mapped.describe().stages) names.push_back(each.name);
+  EXPECT_THAT(names, testing::ElementsAre("source", "map (2)", "map", "map (3)"));
 }
 
 TEST(Description, NamesStagesAsStatisticsDo) {

@@ -191,19 +191,4 @@ TEST(TunedStages, AreListedFromTheSourceOn) {
             "parse: {.concurrency = 2, .buffer = 4}\npad: {.concurrency = 3}\n");
 }
 
-TEST(TunedStages, HaveTheNamesThatTheyAreGivenLast) {
-  tuned_stages stages;
-  stage_counters counters("map");
-  busy_stage tuned(stages, counters);
-  stages.list({&described, 1}, {"map", 2, 4});
-  stages.list({&described, 2}, {"pad", 3});
-  auto name_of = [](const stage_key& of) -> std::string {
-    if (of == key) return "map (2)";
-    return of == stage_key{&described, 1} ? "map" : "";
-  };
-  stages.rename(name_of);
-  EXPECT_THAT(stages.settings(), ElementsAre(stage_setting{"pad", 3}, stage_setting{"map", 2, 4},
-                                             stage_setting{"map (2)", 16, 16}));
-}
-
 }  // namespace lade::detail::tuned_stages_test

@@ -233,21 +233,20 @@ struct stage_workers {
 // old. Exception: `resources`, `inputs` and `groups` are guarded by the mutex of the run.
 class stage_counters {
  public:
-  // `namesakes`: number of stages with this name that have been opened.
-  explicit stage_counters(std::string name, unsigned from_end = 0,
-                          std::shared_ptr<std::atomic<unsigned>> namesakes = {})
+  // `given_name`: the name of the node, which other stages may have too. `name`, `from_end`: those
+  // of planned_node.
+  stage_counters(std::string given_name, std::string name, unsigned from_end)
       : number(next_number()),
         distance(from_end),
-        name_(std::move(name)),
-        namesakes_(std::move(namesakes)),
-        opened_as_(namesakes_ ? ++*namesakes_ : 0) {}
+        given_name_(std::move(given_name)),
+        name_(std::move(name)) {}
+  explicit stage_counters(const std::string& name) : stage_counters(name, name, 0) {}
 
-  // name(): unique among the stages of the run. given_name(): without a number.
-  std::string name() const;
-  const std::string& given_name() const noexcept { return name_; }
+  const std::string& given_name() const noexcept { return given_name_; }
+  const std::string& name() const noexcept { return name_; }
 
   const std::uint64_t number;  // from 1; unique in the process
-  const unsigned distance;  // from the end, in the order in which the run opened them; the last: 1
+  const unsigned distance;     // from the end of the plan; the last stage: 1
 
   std::atomic<unsigned> workers = 0;  // as in `resources`, or fewer while being tuned
   stage_workers resources;
@@ -278,9 +277,8 @@ class stage_counters {
  private:
   static std::uint64_t next_number() noexcept;
 
-  std::string name_;
-  std::shared_ptr<std::atomic<unsigned>> namesakes_;
-  unsigned opened_as_;  // number among the stages of this name, in the order of opening
+  const std::string given_name_;
+  const std::string name_;
 };
 
 // Adds to a counter without a locked instruction. One thread at a time may do so.

@@ -11,9 +11,8 @@
 
 namespace lade::detail {
 
-// Adds the track to the trace at its first use, at the latest in the destructor. Earlier, the name
-// of the stage is not known: it contains the number of the stage among its namesakes. Some of them
-// are opened later. Does nothing without a trace.
+// Adds the track to the trace at its first use, at the latest in the destructor. So the tracks are
+// in the order in which the stages begin to work. Does nothing without a trace.
 class stage_track {
  public:
   stage_track(trace* to, const stage_counters& stage) noexcept : trace_(to), stage_(stage) {}

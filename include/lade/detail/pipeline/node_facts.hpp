@@ -99,9 +99,12 @@ class node_facts {
   // The place in the pipeline, from 1, counted along the longest input; the paths of a split count
   // one after the other. A part of the keys of the stage's random numbers.
   std::uint64_t number() const noexcept { return number_; }
+  const std::string& name() const noexcept { return stage_.name; }
   const std::optional<std::uint64_t>& size() const noexcept { return stage_.size; }
 
-  // Whether the node is a separate stage in statistics.
+  // Whether the node is a stage, instead of a part of one or of a run. is_counted(): whether it is
+  // also a separate stage in statistics.
+  bool is_stage() const noexcept { return role_ != role::part && role_ != role::path; }
   bool is_counted() const noexcept { return role_ == role::stage || role_ == role::split; }
   bool is_path() const noexcept { return role_ == role::path; }
 

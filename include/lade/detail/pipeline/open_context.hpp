@@ -94,7 +94,7 @@ struct open_context {
   }
 
   // Adds the stage to the statistics of the run and returns its counters.
-  stage_counters& add_stage(std::string name, std::size_t inputs = 1) const;
+  stage_counters& add_stage(std::size_t inputs = 1) const;
 
   // For stages whose choices depend on the epoch. Does nothing before a filled cache, since the
   // epoch of the pass that filled the cache counts there. `of_run`: the seed of the run, if the

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace lade {
@@ -58,6 +59,11 @@ struct planned_node {
   unsigned depth = 0;                            // number of places behind it, with the end
   unsigned halvings = 0;  // how often later nodes have halved the positions of the sources
 
+  // Of a stage: its name in statistics, descriptions and states, unique among the stages of the
+  // run, and its number from the end, in the order of opening; the last stage: 1.
+  std::string name = {};
+  unsigned from_end = 0;
+
   // Of a stage that makes groups which a later stage splits: the description of the groups in a
   // state.
   std::string groups = {};
@@ -82,9 +88,8 @@ struct planned_node {
   }
 };
 
-// The places of all nodes of a run, from the last node to the sources, which is the order of
-// opening. Immutable, except for the mutable members, which each stage sets at its own place. Any
-// thread.
+// The places of all nodes of a run, from the last node to the sources. Immutable, except for the
+// mutable members, which each stage sets at its own place. Any thread.
 class plan {
  public:
   // `policy`: the run's, for stages without one. Reports to `states` the stages that refuse a
@@ -110,10 +115,21 @@ class plan {
   void make_parts(const planned_node& place, planned_rules& rules);
   void require_last(const planned_node& place);
   void refuse(const planned_node& place, const std::string& why);
+  void name_stages();
 
   progress& progress_;
   on_error policy_;
   std::deque<planned_node> places_;
+  std::vector<planned_node*> stages_;  // in the order of opening, which is from the last one
+};
+
+// Makes the names of the stages of a pipeline unique, from the sources on: "map", "map (2)".
+class stage_names {
+ public:
+  std::string add(const std::string& name);
+
+ private:
+  std::unordered_map<std::string, unsigned> used_;  // how often
 };
 
 }  // namespace detail

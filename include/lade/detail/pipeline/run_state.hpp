@@ -186,7 +186,7 @@ class run_state {
   std::vector<const void*> background_;  // started background work
   item_arrows arrows_;
   scope& children_;
-  stage_registry stages_{*tuned_};
+  stage_registry stages_;
   failure_journal failures_;
 };
 

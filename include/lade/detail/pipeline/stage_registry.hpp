@@ -4,8 +4,7 @@
 
 #include <lade/detail/observability/overview.hpp>
 #include <lade/detail/observability/stage_counters.hpp>
-#include <lade/detail/pipeline/stage_key.hpp>
-#include <lade/detail/pipeline/tuned_stages.hpp>
+#include <lade/detail/pipeline/plan.hpp>
 #include <lade/stats.hpp>
 
 #include <cstddef>
@@ -20,18 +19,16 @@ namespace lade::detail {
 // begin with the sources. Any thread; one mutex guards all members.
 class stage_registry {
  public:
-  // `tuned`: the stages with automatic settings, which the registry renames as stages are added.
-  explicit stage_registry(tuned_stages& tuned);
+  stage_registry();
   ~stage_registry();
 
   // Adds a stage and returns its counters, which live as long as the registry. A stage that is
   // opened again keeps its counters.
-  stage_counters& add(std::string name, const stage_key& stage, std::size_t inputs);
+  stage_counters& add(const planned_node& stage, std::size_t inputs);
   void record_workers(stage_counters& stage, const stage_workers& resources);
   void record_groups(stage_counters& stage, std::string groups);
 
-  // The name of a stage; empty if it has no name or is not a stage of this run.
-  std::string name_of(const stage_key& stage) const;
+  // The name of a stage; empty if the run has not opened it.
   std::string name_of(std::uint64_t stage_number) const;
 
   // The names of all stages, for states (checkpoints). If a state depends on the size of groups,

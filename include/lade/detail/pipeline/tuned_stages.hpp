@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,9 +36,6 @@ class tuned_stages {
 
   // Adds a stage with a fixed setting, so that settings() includes it.
   void list(const stage_key& key, const stage_setting& fixed);
-
-  // Renames all stages. A stage for which `name_of` returns an empty text keeps its name.
-  void rename(const std::function<std::string(const stage_key&)>& name_of);
 
   // Tunes a stage until close(). `begin`: the tuner of a stage that has none yet. `counters`: the
   // counters of the stage in this run, which must live until close().

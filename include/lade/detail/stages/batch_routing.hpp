@@ -246,7 +246,7 @@ class batch_routing final : public node<Out> {
     split->watch(run, stop->source());
     std::vector<opened_path<Out>> opened;  // last path first: statistics reverse the order
     for (auto i = paths_.size(); i-- > 0;) opened.emplace_back(inside, split, i, paths_[i]);
-    auto& counters = run.add_stage(settings.name);
+    auto& counters = run.add_stage();
     auto upstream = run.until(split->stop_token()).taken_by(split->wanted());
     auto items = in_.open(upstream);
     std::vector<async_generator<Out>> results;

@@ -174,10 +174,10 @@ class concurrent_stage final : public concurrent_core {
 // Opens the upstream, starts a stage behind it, and returns the generator of the stage.
 template <class Out, class In, class Calls>
 async_generator<Out> open_concurrent(const pipeline<In>& in, const open_context& run,
-                                     const std::string& name, const concurrent_options& options,
+                                     const concurrent_options& options,
                                      const counted_ptr<const stage_function<Calls>>& function) {
-  auto& counters = run.add_stage(name);
-  if (function->draws_random) run.depends_on_epoch(name, run.pass->seed);
+  auto& counters = run.add_stage();
+  if (function->draws_random) run.depends_on_epoch(run.at->facts().name(), run.pass->seed);
   auto adjusted = options.for_items(function->items_at_a_time).with(run.concurrency_of_trial());
   adjusted.number = in.last()->facts().number() + 1;
   adjusted.draws_random = function->draws_random;

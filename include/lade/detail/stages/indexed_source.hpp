@@ -113,7 +113,7 @@ class indexed_source final : public node<T> {
         steps_(std::move(steps)) {}
 
   async_generator<T> open(const open_context& run) const override {
-    auto& counters = run.add_stage(what_->name, 0);
+    auto& counters = run.add_stage(0);
     run.depends_on_epoch(steps_);
     auto part = part_of(steps_);
     run.progress().announce(part.rank, part.world);

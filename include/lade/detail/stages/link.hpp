@@ -88,14 +88,17 @@ struct link_options {
   // The options of a queue of up to `queued` items from several inputs. Each input may hold one
   // item more, so that one that waits does not stop the others.
   static link_options gathering(std::size_t queued, std::size_t inputs) {
-    return {.ring = {.slots = queued + inputs, .feeders = inputs}, .ends_after = inputs};
+    return {.ring = {.slots = queued + inputs,
+                     .feeders = inputs,
+                     .refills = inputs > 1 ? refill::at_half : refill::at_quarter},
+            .ends_after = inputs};
   }
 
   // The options of the queue behind a path of a tee or a route_batches. Its drain is woken as soon
   // as a slot is free: so while it waits, the split sees that `queued` results wait.
   static link_options results(std::size_t queued) {
     auto options = gathering(queued, 1);
-    options.ring.wakes_at_once = true;
+    options.ring.refills = refill::at_once;
     options.carries_results = true;
     options.is_traced = false;
     return options;

@@ -257,7 +257,7 @@ class routing final : public node<Out> {
     std::vector<async_generator<Out>> opened;  // last path first: statistics reverse the order
     for (auto i = paths_.size(); i-- > 0;)
       opened.push_back(paths_[i].open(inside.in(split_base::path(split, i, run.path))));
-    auto& counters = run.add_stage(settings.name);
+    auto& counters = run.add_stage();
     auto items = in_.open(upstream);
     results->count_for(counters);
     run.run->stages().record_workers(counters, {.slots = settings.queued(), .gathers = true});

@@ -171,8 +171,8 @@ std::string listed_identity(const Source& source, const T& item) {
 template <class T, class Make>
 pipeline<T> make_source(const std::string& name, const std::string& identity, Make make) {
   return make_pipeline<T>(node_facts::source(name),
-                          [name, identity, make = std::move(make)](const open_context& run) {
-                            auto& counters = run.add_stage(name, 0);
+                          [identity, make = std::move(make)](const open_context& run) {
+                            auto& counters = run.add_stage(0);
                             run.progress().announce(0, 1);
                             return number_items<T>(begin_with(make, run, counters), run, counters,
                                                    open_input(run.run), {.identity = identity});

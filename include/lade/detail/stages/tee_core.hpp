@@ -118,7 +118,7 @@ class tee_core {
     std::tuple<std::optional<opened_path<Out>>...> opened;
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics reverse the order
     (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
-    auto& counters = run.add_stage(name_);
+    auto& counters = run.add_stage();
     run.run->stages().record_workers(counters,
                                      {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
