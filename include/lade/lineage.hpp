@@ -46,13 +46,15 @@ class lineage {
         many_(std::move(other.many_)),
         latest_(other.latest_),
         part_(other.part_),
-        whole_size_(other.whole_size_) {}
+        members_(other.members_),
+        whole_(other.whole_) {}
   lineage& operator=(lineage other) noexcept {
     one_ = other.one_;
     many_ = std::move(other.many_);
     latest_ = other.latest_;
     part_ = other.part_;
-    whole_size_ = other.whole_size_;
+    members_ = other.members_;
+    whole_ = other.whole_;
     return *this;
   }
 
@@ -76,7 +78,7 @@ class lineage {
   void add(std::uint64_t position) { add(range{position, position}); }
   void add(range added) {
     latest_ = added.last;
-    part_ = whole_size_ = 0;
+    part_ = whole_ = 0;
     if (!many_ && one_ == nothing)
       one_ = added;
     else if (!many_ && one_.last + 1 == added.first)
@@ -89,13 +91,14 @@ class lineage {
   // empty.
   void merge(const lineage& other) {
     if (other.empty()) return;
+    members_ = empty() ? other.members_ : members_with(other);
     if (other.many_)
       merge_many(other);
     else
       add(other.one_);
     latest_ = other.latest_;
     part_ = other.part_;
-    whole_size_ = other.whole_size_;
+    whole_ = other.whole_;
   }
 
   // Moves `other` into this lineage, whose own positions are lost, and leaves `other` empty.
@@ -104,7 +107,8 @@ class lineage {
     if (many_ || other.many_) many_ = std::move(other.many_);
     latest_ = other.latest_;
     part_ = other.part_;
-    whole_size_ = other.whole_size_;
+    members_ = other.members_;
+    whole_ = other.whole_;
   }
 
  private:
@@ -113,6 +117,13 @@ class lineage {
 
   static constexpr range nothing{1, 0};
 
+  // The digest of the members with one more. It does not change if all positions are shifted alike.
+  std::uint32_t members_with(const lineage& other) const noexcept {
+    const auto mixed = (members_ ^ (members_ >> 15)) * 0x85ebca6bU;
+    const auto distance = static_cast<std::uint32_t>(other.latest_ - latest_);
+    return mixed + other.members_ * 0xc2b2ae35U + distance;
+  }
+
   void merge_many(const lineage& other);
   void insert(range added);
 
@@ -120,7 +131,12 @@ class lineage {
   std::unique_ptr<std::vector<range>> many_;  // when set, holds all ranges and one_ is not used
   std::uint64_t latest_ = 0;
   std::uint64_t part_ = 0;
-  std::uint32_t whole_size_ = 0;
+  // members_: a digest of the lineages that were merged, in their order: of latest() of each, which
+  // is the position of the item itself, and not of one that was dropped before it. whole_: of a
+  // part, the digest of the item that it was split from, and of its size; 0 if that item is no
+  // group.
+  std::uint32_t members_ = 0;
+  std::uint32_t whole_ = 0;
 };
 
 bool operator==(const lineage& a, const lineage& b) noexcept;
@@ -138,10 +154,11 @@ class part_lineage {
   // Returns the lineage of the next part. The reference is valid until the next call.
   const lineage& next() noexcept;
 
-  // The number of members of the item that a part was split from, if that is a group such as a
-  // batch; otherwise 0. For a part of a part: that of the outermost item.
-  static std::uint32_t whole_size(const lineage& part) noexcept {
-    return part.empty() ? 0 : part.whole_size_;
+  // A digest of the members of the item that a part was split from, if that is a group such as a
+  // batch; otherwise 0. Groups with the same positions have different members if different items
+  // were dropped. For a part of a part: that of the outermost item.
+  static std::uint32_t members_of_whole(const lineage& part) noexcept {
+    return part.empty() ? 0 : part.whole_;
   }
 
   // Whether `part` is `whole`, or a part of it. Both must have the same positions.
@@ -162,6 +179,7 @@ class part_lineage {
   static constexpr std::uint64_t unordered = std::uint64_t{1} << 63;
 
   static std::uint64_t number(std::uint64_t outer, std::uint64_t n) noexcept;
+  static std::uint32_t members(const lineage& group, std::size_t size) noexcept;
 
   lineage part_;
   std::uint64_t outer_;      // part number of the item; 0 if it is no part

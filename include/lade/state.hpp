@@ -77,7 +77,7 @@ struct state {
   // the last delivered part (lineage::part).
   lineage open = {};
   std::uint64_t parts = 0;
-  std::uint64_t open_size = 0;  // members of the item, if it is a group such as a batch
+  std::uint64_t open_members = 0;  // a digest of its members, if it is a group such as a batch
 
   // With equal_steps: number of steps of the epoch, steps that the consumer has taken, and repeats
   // among them. Otherwise 0.

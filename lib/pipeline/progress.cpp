@@ -22,7 +22,7 @@ progress::progress(std::optional<state> from, bool required, bool other_data)
       own_(from_ ? from_->own : lineage()),
       open_(from_ ? from_->open : lineage()),
       parts_(from_ ? from_->parts : 0),
-      open_size_(from_ ? from_->open_size : 0) {}
+      open_members_(from_ ? from_->open_members : 0) {}
 
 static constexpr auto resuming = "resume from a state";
 
@@ -240,11 +240,11 @@ bool progress::is_taken(const lineage& origin) {
   return false;
 }
 
-// A group with the same positions may have fewer members: a member that fails is dropped, but the
+// A group with the same positions may have other members: a member that fails is dropped, but the
 // group keeps its position.
 bool progress::is_same_group(const lineage& origin) const noexcept {
-  return origin == from_->open &&
-         (from_->open_size == 0 || from_->open_size == part_lineage::whole_size(origin));
+  return origin == from_->open && (from_->open_members == 0 ||
+                                   from_->open_members == part_lineage::members_of_whole(origin));
 }
 
 void progress::end() const {
@@ -259,8 +259,7 @@ std::string progress::why_not_again(const lineage& instead) const {
   else if (instead.empty())
     text += ", but this run has no such item";
   else if (instead == from_->open)
-    text += fmt::format(", with {} members, but it has {} now", from_->open_size,
-                        part_lineage::whole_size(instead));
+    text += ", but it has other members now";
   else
     text += ", but this run has an item at positions " + to_string(instead) + " instead";
   std::lock_guard lock(mutex_);
@@ -369,7 +368,7 @@ void progress::record_locked(const lineage& origin) {
     auto before = std::exchange(open_, without(origin, open_));
     if (parts_ > 0) record_whole(before);
   }
-  open_size_ = part_lineage::whole_size(origin);
+  open_members_ = part_lineage::members_of_whole(origin);
   parts_ = origin.part();
 }
 
@@ -443,7 +442,7 @@ state progress::now() const {
   result.own = own_;
   result.open = open_;
   result.parts = parts_;
-  result.open_size = open_size_;
+  result.open_members = open_members_;
   result.steps = steps_;
   result.steps_taken = steps_taken_.taken;
   result.steps_repeated = steps_taken_.repeated;

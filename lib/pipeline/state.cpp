@@ -73,7 +73,7 @@ std::string to_json(const state& saved) {
       {"chosen", json_of(saved.chosen)},
       {"open", json_of(saved.open)},
       {"parts", std::to_string(saved.parts)},
-      {"open_size", std::to_string(saved.open_size)},
+      {"open_members", std::to_string(saved.open_members)},
   };
   if (saved.steps > 0)
     members.insert(members.end(), {{"steps", std::to_string(saved.steps)},
@@ -139,7 +139,7 @@ class state_reader {
                                 {"chosen", &result.chosen},
                                 {"open", &result.open},
                                 {"parts", &result.parts},
-                                {"open_size", &result.open_size},
+                                {"open_members", &result.open_members},
                                 {"steps", &result.steps},
                                 {"steps_taken", &result.steps_taken},
                                 {"steps_repeated", &result.steps_repeated},

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "../support/seed.hpp"
 
@@ -102,6 +105,11 @@ TEST(Lineage, KnowsWhatWasAddedLast) {
   EXPECT_EQ(taken, copy);
 }
 
+// The digest of the members of a group of `size`.
+static std::uint32_t members(const lineage& group, std::size_t size) {
+  return part_lineage::members_of_whole(part_lineage(group, size).next());
+}
+
 TEST(Lineage, NumbersParts) {
   const auto whole = positions({3, 4});
   EXPECT_EQ(whole.part(), 0u);
@@ -110,30 +118,69 @@ TEST(Lineage, NumbersParts) {
     const lineage& part = parts.next();
     EXPECT_EQ(part, whole);
     EXPECT_EQ(part.part(), n);
-    EXPECT_EQ(part_lineage::whole_size(part), 7u);
+    EXPECT_EQ(part_lineage::members_of_whole(part), members(whole, 7));
   }
   auto copy = parts.next();
   auto moved = std::move(copy);
   lineage taken;
   taken.take(moved);
   EXPECT_EQ(taken.part(), 4u);
-  EXPECT_EQ(part_lineage::whole_size(lineage(taken)), 7u);
+  EXPECT_EQ(part_lineage::members_of_whole(lineage(taken)), members(whole, 7));
   auto gathered = positions({9});
   gathered.merge(taken);
   EXPECT_EQ(gathered.part(), 4u);
   gathered.merge(lineage(6));
   EXPECT_EQ(gathered.part(), 0u);
-  EXPECT_EQ(part_lineage::whole_size(gathered), 0u);
+  EXPECT_EQ(part_lineage::members_of_whole(gathered), 0u);
+}
+
+// The lineage of a group of items, of which some were dropped, as stages make it: the positions of
+// dropped items belong to the next item.
+static lineage group_of(const std::vector<bool>& dropped, std::uint64_t first = 0) {
+  lineage group;
+  lineage item;
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
+    item.merge(lineage(first + i));
+    if (!dropped[i]) group.merge(std::exchange(item, {}));
+  }
+  return group;
+}
+
+TEST(Lineage, OfAPartDistinguishesGroupsOfOtherMembers) {
+  std::map<std::uint32_t, std::vector<bool>> seen;
+  for (unsigned bits = 0; bits < 1U << 11; ++bits) {
+    std::vector<bool> dropped;
+    for (unsigned i = 0; i < 11; ++i) dropped.push_back(bits >> i & 1U);
+    dropped.push_back(false);
+    const auto size = static_cast<std::size_t>(std::ranges::count(dropped, false));
+    const auto digest = members(group_of(dropped), size);
+    auto [same, is_new] = seen.emplace(digest, dropped);
+    EXPECT_TRUE(is_new) << testing::PrintToString(dropped) << testing::PrintToString(same->second);
+    EXPECT_EQ(members(group_of(dropped, 1000), size), digest) << "positions shifted alike";
+  }
+}
+
+TEST(Lineage, OfAPartKnowsTheMembersOfAGroupBehindOtherStages) {
+  auto group = group_of({false, true, false});
+  lineage yielded;  // of a stage that yields one item for each
+  yielded.merge(group);
+  lineage taken;
+  taken.take(yielded);
+  EXPECT_EQ(members(taken, 2), members(group, 2));
+  EXPECT_NE(members(group_of({true, false, false}), 2), members(group, 2));
+  EXPECT_NE(members(group, 2), members(group, 3));
+  EXPECT_EQ(members(group, 0), 0u) << "no group";
 }
 
 TEST(Lineage, NumbersPartsOfPartsInTheirOrder) {
   part_lineage outer(lineage(5), 3);
+  const auto of_outer = members(lineage(5), 3);
   std::uint64_t last = 0;
   for (int i = 0; i < 3; ++i) {
     part_lineage inner(outer.next(), 7);
     for (int j = 0; j < 3; ++j) {
       const lineage part = inner.next();
-      EXPECT_EQ(part_lineage::whole_size(part), 3u);
+      EXPECT_EQ(part_lineage::members_of_whole(part), of_outer);
       EXPECT_TRUE(part_lineage::is_ordered(part));
       EXPECT_GT(part.part(), last);
       last = part.part();

@@ -630,10 +630,28 @@ TEST(State, AmidALastBatchOneOfWhoseMembersHadFailedNeedsTheSameMembers) {
   auto needs_the_same = [](auto groups) {
     auto saved = state_after(groups(7), 7);  // the last group is of 6 and 8
     EXPECT_EQ(refusal(groups(7), saved), "none");
-    EXPECT_THAT(refusal(groups(-1), saved), HasSubstr("with 2 members, but it has 3 now"));
+    EXPECT_THAT(refusal(groups(-1), saved), HasSubstr("but it has other members now"));
   };
   needs_the_same(batches);
   needs_the_same(bundles);
+}
+
+TEST(State, AmidABatchNeedsTheSameMembersEvenIfAsManyHaveFailed) {
+  auto batches = [](int failing) {
+    auto pass = [failing](int i) {
+      if (i == failing) throw std::runtime_error("broken");
+      return i;
+    };
+    return from(up_to(8)) | map(pass, {.on_error = on_error::skip}) | batch(4) | unbatch();
+  };
+  for (int failing = 0; failing < 4; ++failing) {
+    auto saved = state_after(batches(failing), 2);
+    EXPECT_EQ(refusal(batches(failing), saved), "none");
+    for (int now = 0; now < 4; ++now)
+      if (now != failing)
+        EXPECT_THAT(refusal(batches(now), saved), HasSubstr("but it has other members now"))
+            << failing << " failed before, " << now << " now";
+  }
 }
 
 static int first_of_both(std::tuple<int, int> both) { return std::get<0>(both); }
@@ -844,8 +862,9 @@ TEST(State, AmidPartsOfTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers)
   EXPECT_EQ(refusal(parts(7), saved), "none");
   EXPECT_THAT(
       refusal(parts(-1), saved),
-      HasSubstr("part 1.1 of the item at positions 6-8 had been delivered, with 2 members, but it "
-                "has 3 now"));
+      HasSubstr(
+          "part 1.1 of the item at positions 6-8 had been delivered, but it has other members "
+          "now"));
 }
 
 TEST(State, IsRefusedForPartsThatCannotBeNumbered) {
@@ -969,7 +988,7 @@ static state any_state(random& draw) {
   any.world = 1 + draw.below(100);
   any.rank = draw.below(any.world);
   if (!any.open.empty()) any.parts = draw.below(1000);
-  any.open_size = draw.below(1000);
+  any.open_members = draw.below(1000);
   any.steps = draw.below(3);
   any.steps_taken = draw.below(any.steps + 1);
   any.steps_repeated = draw.below(any.steps_taken + 1);

@@ -276,7 +276,8 @@ TEST(Cache, KeepsTheLineageOfItsItemsInLaterRounds) {
   EXPECT_EQ(to_string(later), "13, 17");
   EXPECT_EQ(later.latest(), 13u);
   EXPECT_EQ(later.part(), 1u);
-  EXPECT_EQ(detail::part_lineage::whole_size(later), 2u);
+  EXPECT_EQ(detail::part_lineage::members_of_whole(later),
+            detail::part_lineage::members_of_whole(part));
   EXPECT_TRUE(detail::moved(lineage(), 2, 12).empty());
   EXPECT_EQ(to_string(detail::moved(lineage(12), 10, 0)), "2");
 }

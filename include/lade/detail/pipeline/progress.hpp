@@ -233,7 +233,7 @@ class progress {
   bool in_parts_ = false;
   std::vector<std::string> consuming_;  // names of custom stages before a stage that makes parts
   std::uint64_t parts_ = 0;
-  std::uint64_t open_size_ = 0;
+  std::uint64_t open_members_ = 0;
   std::uint64_t steps_ = 0;  // steps of the epoch with equal_steps; 0 without
   steps_before steps_taken_;
 };
