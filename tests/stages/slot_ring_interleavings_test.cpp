@@ -149,7 +149,7 @@ struct number_ring {
 
   // Takes one slot. It can be stopped.
   static task<> take_one(number_ring& ring) {
-    auto slot = co_await ring.slots.take_done_or_stop(none);
+    auto slot = co_await ring.slots.take_done_or_stop();
     if (slot == none) co_return;
     ring.take(slot);
     ring.slots.free(slot);
