@@ -277,11 +277,12 @@ TEST(RingInterleavings, ARingDeliversWhatItsWorkerFinishesInOrder) {
 }
 
 // Each of two feeders brings an item.
-static void deliver_from_two_feeders(const detail::slot_ring_options& options) {
+using feeder_of = task<> (*)(number_ring&, int first, int count);
+static void deliver_from_two_feeders(feeder_of feed, const detail::slot_ring_options& options) {
   in_all_orders([&](interleaving& order) {
     number_ring ring(options);
     ring.feeders = 2;
-    started first(number_ring::feed(ring, 1, 1)), second(number_ring::feed(ring, 10, 1)),
+    started first(feed(ring, 1, 1)), second(feed(ring, 10, 1)),
         consumer(number_ring::consume(ring));
     order.run({[&] { first.start(); }, [&] { second.start(); }, [&] { consumer.start(); }});
     EXPECT_TRUE(first.finished() && second.finished() && consumer.finished());
@@ -290,7 +291,11 @@ static void deliver_from_two_feeders(const detail::slot_ring_options& options) {
 }
 
 TEST(RingInterleavings, ARingDeliversWhatTwoFeedersBring) {
-  deliver_from_two_feeders({.slots = 1, .feeders = 2});
+  deliver_from_two_feeders(number_ring::feed, {.slots = 1, .feeders = 2});
+}
+
+TEST(RingInterleavings, AFeederGetsTheSlotThatAnotherReturnsAtItsEnd) {
+  deliver_from_two_feeders(number_ring::drain, {.slots = 1, .feeders = 2});
 }
 
 TEST(RingInterleavings, AStopOfTheConsumerOfARingLosesNoSlot) {
@@ -427,7 +432,7 @@ TEST(RingInterleavings, ARingWithALimitInBytesHoldsOneItemAtATimeAndLosesNoWakeU
 }
 
 TEST(RingInterleavings, ARingWithALimitInBytesDeliversWhatTwoFeedersBring) {
-  deliver_from_two_feeders({.slots = 4, .feeders = 2, .bytes = 1});
+  deliver_from_two_feeders(number_ring::feed, {.slots = 4, .feeders = 2, .bytes = 1});
 }
 
 TEST(RingInterleavings, ACloseEndsAFeederOfARingThatHasReachedItsLimitInBytes) {
@@ -487,7 +492,7 @@ struct worked_ring : number_ring {
   void expect_all_delivered() {
     expect_some_delivered();
     EXPECT_EQ(taken.size(), static_cast<std::size_t>(items));
-    const auto now = slots.look([](std::size_t, bool) { return detail::item_overview(); });
+    const auto now = look();
     EXPECT_EQ(now.free, now.slots);
     EXPECT_EQ(now.idle_workers, 0u);
     EXPECT_FALSE(now.wanted);
@@ -502,6 +507,10 @@ struct worked_ring : number_ring {
       EXPECT_TRUE(order == item_order::input ? number == before + 10 : number > before);
       before = number;
     }
+  }
+
+  detail::stage_overview look() const {
+    return slots.look([](std::size_t, bool) { return detail::item_overview(); });
   }
 
   const item_order order;
@@ -592,6 +601,42 @@ TEST(RingInterleavings, AnItemThatAWorkerPutsBackIsDeliveredOnce) {
   deliver_two_items(number_ring::put_back_second, number_ring::work);
 }
 
+// The first worker puts back item 2 while the other one holds item 3. See take_second().
+TEST(RingInterleavings, AWorkerTakesNoSecondItemThatWasFilledBeforeItsFirst) {
+  test::in_orders_of_preemptions(3, [](interleaving& order) {
+    worked_ring ring({.slots = 4, .workers = 2}, number_ring::put_back_second,
+                     number_ring::work_on_two, 3, 1'000);
+    ring.feeder.start();
+    order.run({[&] { ring.one.start(); }, [&] { ring.other.start(); }});
+    ring.consumer.start();
+    expect_all(ring);
+  });
+}
+
+// Puts back a second item, and ends without having finished the first.
+static task<> put_back_and_hold(number_ring& ring) {
+  auto slot = co_await ring.slots.take_filled(number_ring::none);
+  if (slot == number_ring::none) co_return;
+  auto second = ring.take_second(slot);
+  if (second != number_ring::none) ring.slots.put_back(second);
+}
+
+TEST(RingInterleavings, AnItemThatIsPutBackWakesAnotherWorker) {
+  int seconds = 0;
+  in_all_orders([&](interleaving& order) {
+    number_ring ring({.slots = 2, .workers = 2});
+    started feeder(number_ring::drain(ring, 1, 2)), holder(put_back_and_hold(ring)),
+        worker(number_ring::work(ring));
+    feeder.start();  // until the ring is full
+    order.run({[&] { holder.start(); }, [&] { worker.start(); }});
+    EXPECT_EQ(ring.slots.count().waiting, 0u);
+    ring.slots.close();
+    EXPECT_TRUE(feeder.finished() && holder.finished() && worker.finished());
+    seconds += ring.seconds;
+  });
+  EXPECT_GT(seconds, 0);
+}
+
 TEST(RingInterleavings, ARingWithTwoWorkersAndFewerSlotsThanItemsDeliversEachItemOnce) {
   two_workers test{.options = {.slots = 2}, .preemptions = 2};
   test.run(nullptr, expect_all);
@@ -615,6 +660,7 @@ static void stop(worked_ring& ring) { ring.stopped.stop(); }
 static void expect_stopped(worked_ring& ring) {
   EXPECT_TRUE(ring.stopped.ended());
   EXPECT_EQ(ring.stopped.finished(), ring.taken.size() == 1);
+  EXPECT_FALSE(ring.look().wanted);
   ring.consumer.start();
   expect_all(ring);
 }
@@ -654,6 +700,18 @@ TEST(RingInterleavings, ARaisedBoundWakesAWorkerForAnItemThatWaits) {
   });
 }
 
+TEST(RingInterleavings, ARaisedBoundWakesTheFeederForASlot) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 2, .workers = 1});
+    ring.slots.bound(1, 1);
+    started feeder(number_ring::drain(ring, 1, 2)), worker(number_ring::work(ring));
+    order.run({[&] { feeder.start(); }, [&] { worker.start(); }, [&] { ring.slots.bound(1, 2); }});
+    EXPECT_EQ(ring.slots.count().done, 2u);
+    ring.slots.close();
+    EXPECT_TRUE(feeder.finished() && worker.finished());
+  });
+}
+
 TEST(RingInterleavings, ARingWithALimitInBytesHoldsOneResultOfTwoWorkersAtATime) {
   two_workers test{.options = {.slots = 4, .bytes = 1}, .preemptions = 2};
   test.run(nullptr, [](worked_ring& ring) {
@@ -662,11 +720,25 @@ TEST(RingInterleavings, ARingWithALimitInBytesHoldsOneResultOfTwoWorkersAtATime)
   });
 }
 
-TEST(RingInterleavings, AResultSmallerThanExpectedWakesTheFeeder) {
+TEST(RingInterleavings, ARingWithResultsOfSeveralSizesDeliversEachItemOnce) {
   two_workers test{.options = {.slots = 4, .bytes = 3},
                    .preemptions = 2,
                    .prepare = [](worked_ring& ring) { ring.bytes_of_first = 3; }};
   test.run(nullptr, expect_all);
+}
+
+// Nobody takes a result. With the first result of three bytes, another one fits. It has one byte
+// only, so that a third one fits.
+TEST(RingInterleavings, AResultSmallerThanExpectedWakesTheFeeder) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 4, .workers = 1, .bytes = 7});
+    ring.bytes_of_first = 3;
+    started feeder(number_ring::drain(ring, 1, 4)), worker(number_ring::work(ring));
+    order.run({[&] { feeder.start(); }, [&] { worker.start(); }});
+    EXPECT_EQ(ring.slots.count().done, 3u);
+    ring.slots.close();
+    EXPECT_TRUE(feeder.finished() && worker.finished());
+  });
 }
 
 TEST(RingInterleavings, ACloseEndsAllThatWaitInARingWithTwoWorkersAndALimitInBytes) {
