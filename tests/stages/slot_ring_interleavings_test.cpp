@@ -650,7 +650,7 @@ static void expect_closed(worked_ring& ring) {
 }
 
 TEST(RingInterleavings, ACloseEndsAllThatWaitInARingWithTwoWorkers) {
-  two_workers test{.options = {.slots = 2}, .preemptions = 2, .items = 2};
+  two_workers test{.options = {.slots = 2}};
   test.run(close, expect_closed);
 }
 
@@ -666,8 +666,7 @@ static void expect_stopped(worked_ring& ring) {
 }
 
 TEST(RingInterleavings, AStopOfTheConsumerLosesNoItemOfTwoWorkers) {
-  two_workers test{
-      .options = {.slots = 2}, .preemptions = 2, .items = 2, .consumer = &worked_ring::stopped};
+  two_workers test{.options = {.slots = 2}, .consumer = &worked_ring::stopped};
   test.run(stop, expect_stopped);
 }
 
