@@ -22,12 +22,16 @@ class interleaving {
   // Whether accesses to atomic variables are schedule points, besides locks and waits.
   enum class points : unsigned char { locks, locks_and_atomics };
 
-  // Runs `scenario(interleaving&)` for every order. Returns the number of orders.
+  static constexpr auto unlimited = ~std::size_t{0};
+
+  // Runs `scenario(interleaving&)` for every order with at most `preemptions` turns that end
+  // although their thread can continue. Returns the number of orders.
   template <class Scenario>
-  static std::size_t run_all(Scenario scenario, points where = points::locks) {
+  static std::size_t run_all(Scenario scenario, points where = points::locks,
+                             std::size_t preemptions = unlimited) {
     std::vector<choice> choices;
     for (std::size_t orders = 1;; ++orders) {
-      interleaving each(choices, where);
+      interleaving each(choices, where, preemptions);
       scenario(each);
       while (!choices.empty() && choices.back().taken + 1 == choices.back().options)
         choices.pop_back();
@@ -43,7 +47,7 @@ class interleaving {
       threads_.push_back(std::make_unique<thread>());
     for (std::size_t i = 0; i < functions.size(); ++i)
       started.emplace_back([this, i, &functions] { be(*threads_[i], functions[i]); });
-    next().turn.release();
+    next(nullptr).turn.release();
     for (auto& each : started) each.join();
   }
 
@@ -77,7 +81,8 @@ class interleaving {
     bool runnable() const noexcept { return !ended && !(waits_while && *waits_while); }
   };
 
-  interleaving(std::vector<choice>& choices, points where) : choices_(choices), points_(where) {}
+  interleaving(std::vector<choice>& choices, points where, std::size_t preemptions)
+      : choices_(choices), points_(where), preemptions_left_(preemptions) {}
 
   void be(thread& self, const std::function<void()>& function) {
     here_ = &self;
@@ -85,18 +90,20 @@ class interleaving {
     self.turn.acquire();
     function();
     self.ended = true;
-    if (++ended_ < threads_.size()) next().turn.release();
+    if (++ended_ < threads_.size()) next(nullptr).turn.release();
   }
 
   void end_turn() {
     auto& self = *here_;
-    auto& chosen = next();
+    auto& chosen = next(self.runnable() ? &self : nullptr);
     if (&chosen == &self) return;
     chosen.turn.release();
     self.turn.acquire();
   }
 
-  thread& next() {
+  // `current`: the thread whose turn ends, if it can continue; otherwise null.
+  thread& next(thread* current) {
+    if (current && preemptions_left_ == 0) return *current;
     std::vector<thread*> runnable;
     for (auto& each : threads_)
       if (each->runnable()) runnable.push_back(each.get());
@@ -106,7 +113,9 @@ class interleaving {
     }
     if (runnable.size() == 1) return *runnable.front();
     if (at_ == choices_.size()) choices_.push_back({runnable.size(), 0});
-    return *runnable[choices_[at_++].taken];
+    auto& chosen = *runnable[choices_[at_++].taken];
+    if (current && &chosen != current) --preemptions_left_;
+    return chosen;
   }
 
   static inline thread_local thread* here_ = nullptr;
@@ -114,6 +123,7 @@ class interleaving {
 
   std::vector<choice>& choices_;
   const points points_;
+  std::size_t preemptions_left_;
   std::size_t at_ = 0;
   std::vector<std::unique_ptr<thread>> threads_;
   std::size_t ended_ = 0;

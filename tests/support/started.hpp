@@ -68,6 +68,15 @@ std::size_t in_all_orders(Scenario scenario) {
   return orders;
 }
 
+// The same for every order of its locks with at most `preemptions`: for scenarios with too many
+// orders. A switch at a wait is no preemption. Most faults of synchronization need two at most.
+template <class Scenario>
+std::size_t in_orders_of_preemptions(std::size_t preemptions, Scenario scenario) {
+  auto orders = interleaving::run_all(scenario, interleaving::points::locks, preemptions);
+  EXPECT_GT(orders, 1u);
+  return orders;
+}
+
 // The same for every order of its locks and its accesses to atomic variables.
 template <class Scenario>
 std::size_t in_all_orders_of_atomics(Scenario scenario) {

@@ -340,7 +340,7 @@ class link final : public link_base {
   // For a consumer that takes the items itself, instead of deliver(). Awaits the slot of the next
   // item, or slot_ring::none at the end. Throws error(stopped) if the awaiting coroutine is asked
   // to stop. The consumer must free the slot.
-  [[nodiscard]] auto take() noexcept { return ring_.take_done_or_stop(slot_ring::none); }
+  [[nodiscard]] auto take() noexcept { return ring_.take_done_or_stop(); }
   T& item(std::size_t slot) noexcept { return *items_[slot]; }
   lineage& origin(std::size_t slot) noexcept { return record(slot).origin; }
   void free(std::size_t slot) noexcept {

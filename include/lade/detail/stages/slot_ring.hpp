@@ -106,8 +106,9 @@ class slot_ring {
 
   // Await a slot, or `none` if there will be no more. The argument is the slot to pass on: one that
   // the feeder filled, that the worker finished, or that the consumer is done with; at first
-  // `none`. take_done_or_stop() throws error(stopped) if the awaiting coroutine is asked to stop.
-  // The ring must be closed before a stop ends the other waits.
+  // `none`. take_done_or_stop() passes on no slot: its consumer calls free(). It throws
+  // error(stopped) if the awaiting coroutine is asked to stop. The ring must be closed before a
+  // stop ends the other waits.
   //
   // take_filled() resumes a consumer that waits for the finished slot. If there is another filled
   // slot, the consumer runs inline before the worker gets it. Exception: with `posts_consumer`, an
@@ -116,7 +117,7 @@ class slot_ring {
   [[nodiscard]] filled_awaiter take_filled(std::size_t finished,
                                            bool posts_consumer = false) noexcept;
   [[nodiscard]] done_awaiter take_done(std::size_t freed) noexcept;
-  [[nodiscard]] done_awaiter take_done_or_stop(std::size_t freed) noexcept;
+  [[nodiscard]] done_awaiter take_done_or_stop() noexcept;
 
   // For a feeder that takes no other slot: passes on a slot that it has filled, or returns a free
   // slot that it will not fill.
@@ -372,8 +373,8 @@ inline slot_ring::filled_awaiter slot_ring::take_filled(std::size_t finished,
 inline slot_ring::done_awaiter slot_ring::take_done(std::size_t freed) noexcept {
   return {*this, freed, false};
 }
-inline slot_ring::done_awaiter slot_ring::take_done_or_stop(std::size_t freed) noexcept {
-  return {*this, freed, true};
+inline slot_ring::done_awaiter slot_ring::take_done_or_stop() noexcept {
+  return {*this, none, true};
 }
 
 }  // namespace lade::detail
