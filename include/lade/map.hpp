@@ -232,6 +232,7 @@ class mapping final : public node<Out> {
         self->call(*worker, *item, draw, out, name, in.origin(), run, counters, calls);
       }
       if (!out) continue;
+      release_item(*item);
       count_out(counters, *out);
       co_yield *out;
     }

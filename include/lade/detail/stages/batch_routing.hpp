@@ -193,6 +193,7 @@ class batch_parts final : public distributor {
     parts_.resize(chooser_->settings().paths);
     for (std::size_t i = 0; i < paths.size(); ++i)
       if (paths[i] != split_base::nowhere) parts_[paths[i]].push_back(T(std::move(batch[i])));
+    release_item(batch);
     to_.begin_batch();
     co_await begun_->push(parted_batch(origin, paths_with_parts()));
     co_return split_base::batches;
