@@ -353,6 +353,8 @@ class map_stage {
 // looks items up by at(), which throws for an item that is not found, or by operator[] if there is
 // no at().
 //
+// Lifetime: the stage frees the item after the call, so the result must not refer to it.
+//
 // Thread: a plain function runs on the CPU pool, or on the pool of the options. A function that
 // returns a task runs on the reactor, where it may only await (read, sleep, ask a server) and must
 // not compute. Several threads call the function at a time, through a const reference. For
