@@ -87,6 +87,7 @@ class batch_by_stage {
       calls.end(name, in.origin());
       if (failure) break;
       if (!full) continue;
+      detail::release_item(*item);
       detail::count_out(counters, *full);
       co_yield *full;
     }

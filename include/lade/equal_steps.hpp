@@ -200,6 +200,14 @@ class end_together_stage {
 inline end_together_stage end_together(any_rank_ended any_ended) {
   return end_together_stage(std::move(any_ended));
 }
+template <class F>
+  requires(!std::convertible_to<F, any_rank_ended>)
+end_together_stage end_together(F&&) {
+  static_assert(
+      std::convertible_to<F, any_rank_ended>,
+      "lade::end_together: the function must take a bool, return a bool, and be copyable");
+  return end_together_stage(any_rank_ended());
+}
 
 template <class T>
 async_generator<step_of<T>> equal_steps_stage::make(

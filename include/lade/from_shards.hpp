@@ -351,5 +351,12 @@ auto from_shards(S shards, const from_shards_options& options = {}) {
   return pipeline<item>(
       detail::counted_ptr(new detail::sharded_source<item>(std::move(reader), std::move(checked))));
 }
+template <class S>
+  requires(!shard_source<S>)
+void from_shards(const S&, const from_shards_options& = {}) {
+  static_assert(shard_source<S>,
+                "lade::from_shards: a class of shards has size(), name(index), identity() and "
+                "read(index), which returns an async_generator, and all are callable as const");
+}
 
 }  // namespace lade

@@ -232,6 +232,7 @@ class mapping final : public node<Out> {
         self->call(*worker, *item, draw, out, name, in.origin(), run, counters, calls);
       }
       if (!out) continue;
+      release_item(*item);
       count_out(counters, *out);
       co_yield *out;
     }
@@ -288,6 +289,22 @@ class mapping final : public node<Out> {
 };
 
 template <class In, class F>
+auto append_mapping(const pipeline<In>& in, const shared_const<map_settings>& settings,
+                    const shared_const<F>& function, std::string kind) {
+  using out = typename call_types<F, In>::out;
+  using calls = typename call_types<F, In>::calls;
+  using outcome = typename call_types<F, In>::outcome;
+  constexpr bool drops = !std::same_as<typename outcome::type, out>;
+  auto functions = functions_for<In>(function);
+  constexpr auto at_a_time = calls_of<function_of_run<F>, In, calls>::at_a_time;
+  auto facts = settings->facts(in.last(), kind, {outcome::is_task, drops, at_a_time});
+  if (functions->says_memory) facts = std::move(facts).wanting_batches();
+  counted_ptr step(
+      new mapping<In, out, calls>(std::move(facts), in, settings, std::move(functions)));
+  return pipeline<out>(std::move(step));
+}
+
+template <class In, class F>
 auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settings,
                 const shared_const<F>& function, std::string kind) {
   constexpr bool fits = applicable<called<F>, In>;
@@ -295,18 +312,12 @@ auto attach_map(const pipeline<In>& in, const shared_const<map_settings>& settin
                 "lade::map: the function must take the stage's item, by value or const reference, "
                 "and be callable as const: not a mutable lambda, not one that takes T&");
   if constexpr (fits) {  // otherwise the compiler reports only the static_assert
-    using out = typename call_types<F, In>::out;
-    using calls = typename call_types<F, In>::calls;
-    static_assert(!std::is_void_v<out>, "lade::map: the function must return the new item");
-    using outcome = typename call_types<F, In>::outcome;
-    constexpr bool drops = !std::same_as<typename outcome::type, out>;
-    auto functions = functions_for<In>(function);
-    constexpr auto at_a_time = calls_of<function_of_run<F>, In, calls>::at_a_time;
-    auto facts = settings->facts(in.last(), kind, {outcome::is_task, drops, at_a_time});
-    if (functions->says_memory) facts = std::move(facts).wanting_batches();
-    counted_ptr step(
-        new mapping<In, out, calls>(std::move(facts), in, settings, std::move(functions)));
-    return pipeline<out>(std::move(step));
+    constexpr bool makes_items = !std::is_void_v<typename call_types<F, In>::out>;
+    static_assert(makes_items, "lade::map: the function must return the new item");
+    if constexpr (makes_items)
+      return append_mapping(in, settings, function, std::move(kind));
+    else
+      return in;
   } else {
     return in;
   }
@@ -341,6 +352,8 @@ class map_stage {
 // std::invoke can call, such as a pointer to a member. It may also be a container: the stage then
 // looks items up by at(), which throws for an item that is not found, or by operator[] if there is
 // no at().
+//
+// Lifetime: the stage frees the item after the call, so the result must not refer to it.
 //
 // Thread: a plain function runs on the CPU pool, or on the pool of the options. A function that
 // returns a task runs on the reactor, where it may only await (read, sleep, ask a server) and must

@@ -13,6 +13,7 @@
 #include <lade/through.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -261,6 +262,14 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
     auto made = run.progress().choosing(order.text());
     return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), made, counters);
   });
+}
+template <class T, class... More>
+  requires(sizeof...(More) > 0 && !(std::convertible_to<More, merge_options> || ...))
+pipeline<T> merge(const pipeline<T>& first, const More&...) {
+  static_assert(sizeof...(More) == 0,
+                "lade::merge: the inputs must be a list of pipelines with items of the same type, "
+                "as in merge<item>({first, second})");
+  return first;
 }
 
 }  // namespace lade

@@ -366,6 +366,7 @@ class pack_rows_stage {
       detail::increment(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
       const bool added = self.add(rows, *sequence, in.origin(), run, counters, failure);
+      detail::release_item(*sequence);
       auto dropped = added ? lineage() : in.origin();
       auto done = rows.take_done();
       for (auto& row : done) {

@@ -1,3 +1,4 @@
+#include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
 #include <lade/batch_by.hpp>
 #include <lade/bucket.hpp>
@@ -7,19 +8,24 @@
 #include <lade/cut.hpp>
 #include <lade/detail/common/later.hpp>
 #include <lade/detail/common/require.hpp>
+#include <lade/failure.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
 #include <lade/metrics_server.hpp>
 #include <lade/pad.hpp>
 #include <lade/profile.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/stack.hpp>
 #include <lade/task.hpp>
 #include <lade/tee.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/through.hpp>
 #include <lade/window.hpp>
 
 #include "../support/pipelines.hpp"
@@ -34,6 +40,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -60,6 +67,7 @@ struct fetch_far_too_many {
   int operator()(int i) const { return i; }
 };
 static std::vector<int> twice(int i) { return {i, i}; }
+static async_generator<int> pass_on(async_generator<int> in) { return in; }
 
 class blank_writer {
  public:
@@ -179,6 +187,43 @@ TEST(Require, OptionsOfARun) {
   EXPECT_THAT(run_with({.stall = {.after = -1s}}), refused("run: stall.after is -1000000000 ns"));
   auto ignore = [](const run_report&) {};
   EXPECT_THAT(run_with({.report = {.every = 0s, .to = ignore}}), refused("report.every is 0 ns"));
+}
+
+TEST(Require, RatesAreFromZeroToOne) {
+  runtime runtime({.threads = 1});
+  const auto use = [&](double rate) {
+    const error_budget budget{.rate = rate};
+    const auto skip = on_error::skip;
+    return std::vector<std::function<void()>>{
+        [=] { map(same, {.on_error = skip, .error_budget = budget}); },
+        [=] { filter(is_odd, {.on_error = skip, .error_budget = budget}); },
+        [=] { flat_map(twice, {.on_error = skip, .error_budget = budget}); },
+        [=] { batch_into(blank_writer(1), {.on_error = skip, .error_budget = budget}); },
+        [=] { batch_by(no_batches(), {.on_error = skip, .error_budget = budget}); },
+        [=] { route(same, {.on_error = skip, .error_budget = budget}, map(same)); },
+        [=] { route_batches(same, {.on_error = skip, .error_budget = budget}, map(same)); },
+        [=] { bucket(same, {.size = 1, .on_error = skip, .error_budget = budget}); },
+        [=] { pad({.on_error = skip, .error_budget = budget}); },
+        [=] { pack({.on_error = skip, .error_budget = budget}); },
+        [=] { pack_rows({.length = 1, .on_error = skip, .error_budget = budget}); },
+        [=] { stack({.fields = "x", .on_error = skip, .error_budget = budget}); },
+        [=] { through(pass_on, {.on_error = skip, .error_budget = budget}); },
+        [=] { combine(pass_on, {.on_error = skip, .error_budget = budget}, from(up_to(3))); },
+        [&runtime, budget, skip] {
+          (void)runtime.run(from(up_to(3)), {.on_error = skip, .error_budget = budget});
+        }};
+  };
+  const auto more = std::nextafter(1.0, 2.0);
+  for (double wrong : {1.5, more, -1.0, -1e-300, HUGE_VAL, -HUGE_VAL, nan}) {
+    const auto text =
+        "error_budget.rate is " + detail::number_text(wrong) + "; it must be from 0 to 1";
+    for (auto& each : use(wrong)) EXPECT_THAT(each, refused(text.c_str()));
+    EXPECT_THAT([&] { map(same, {.retry = {.jitter = wrong}}); }, refused("retry.jitter is "));
+  }
+  for (double right : {0.0, 0.5, 1.0}) {
+    for (auto& each : use(right)) EXPECT_NO_THROW(each());
+    EXPECT_NO_THROW(map(same, {.retry = {.jitter = right}}));
+  }
 }
 
 TEST(Require, OptionsOfRuntimesPoolsAndServers) {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # subdirectory.sh LIBRARIES COMPILER SOURCE WORK VERSION: builds a CMake project that has lade as a
 # subdirectory, with a program for each of the libraries. Before, it configures lade with options that
-# are wrong, and without packages. Then it configures a project that fetches lade.
+# are wrong, and without packages. Then it builds the program for the last library in a project that
+# fetches lade.
 set -eu
 libraries=$1 compiler=$2 source=$3 work=$4 version=$5
 rm -rf "$work"
@@ -49,15 +50,25 @@ refused module 'cannot build the module av, missing: the module media' \
   fi
 )
 
-# All sources of a library at once, which takes less than half the time.
-configure build "$source/tests/consume/project" -D CMAKE_UNITY_BUILD=ON -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 \
-  -D lade_source="$source" -D packages="$(echo "$libraries" | tr ' ' ';')"
+# consume NAME OPTIONS...: configures the project with the programs. All sources of a library are
+# compiled at once, which takes less than half the time.
+consume() {
+  name=$1
+  shift
+  configure "$name" "$source/tests/consume/project" -D CMAKE_UNITY_BUILD=ON \
+    -D CMAKE_UNITY_BUILD_BATCH_SIZE=0 -D packages="$(echo "$libraries" | tr ' ' ';')" "$@"
+}
+
+photo="$source/tests/data/photos/cricket-1345065.jpg"
+consume build -D lade_source="$source"
 cmake --build "$work/build"
 for library in $libraries; do
-  "$work/build/$library-trainer" "$source/tests/data/photos/cricket-1345065.jpg"
+  "$work/build/$library-trainer" "$photo"
 done
 
 tar -C "$source" --exclude-vcs --exclude='./build*' -czf "$work/lade.tar.gz" .
-configure fetched "$source/tests/consume/project" -D lade_fetched="$work/lade.tar.gz" \
-  -D packages="$(echo "$libraries" | tr ' ' ';')"
+consume fetched -D lade_fetched="$work/lade.tar.gz"
 test -f "$work/fetched/_deps/lade-src/include/lade/lade.hpp"
+last=${libraries##* }
+cmake --build "$work/fetched" --target "$last-trainer"
+"$work/fetched/$last-trainer" "$photo"

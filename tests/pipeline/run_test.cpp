@@ -1,21 +1,29 @@
 #include <lade/batch.hpp>
+#include <lade/bucket.hpp>
 #include <lade/buffer_pool.hpp>
 #include <lade/cache.hpp>
+#include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/draw.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
+#include <lade/from_shards.hpp>
+#include <lade/item_order.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
+#include <lade/pad.hpp>
 #include <lade/random.hpp>
 #include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
+#include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/sleep.hpp>
 #include <lade/tee.hpp>
+#include <lade/tensor.hpp>
 #include <lade/this_context.hpp>
 #include <lade/through.hpp>
 #include <lade/when_all.hpp>
@@ -29,6 +37,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +45,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -406,6 +416,16 @@ static async_generator<int> pass_on(async_generator<int> in) {
   while (auto* item = co_await in.next()) co_yield *item;
 }
 
+static async_generator<int> pass_on_first(async_generator<int> in, async_generator<int>) {
+  return in;
+}
+
+// A writer of samples without data.
+struct zeros {
+  tensor_spec spec() const { return {element_type::u8, {1}}; }
+  void operator()(const sample&, const tensor&) const {}
+};
+
 template <class Stage>
 static void expect_closed_once(const Stage& stage) {
   runtime runtime({.threads = 3});
@@ -426,10 +446,13 @@ TEST(Run, ASourceThatBlocksWhileTheRunIsStoppedIsClosedOnce) {
   auto first = [](int) { return 0; };
   expect_closed_once(take(5));
   expect_closed_once(map(same, {.concurrency = 1}));
-  expect_closed_once(map(same, {.concurrency = 2}));
-  expect_closed_once(flat_map(test::up_to, {.concurrency = 2}));
+  for (auto order : {item_order::input, item_order::completion}) {
+    expect_closed_once(map(same, {.concurrency = 2, .order = order}));
+    expect_closed_once(flat_map(test::up_to, {.concurrency = 2, .order = order}));
+  }
   expect_closed_once(prefetch(2));
   expect_closed_once(batch(2));
+  expect_closed_once(bucket(same, {.size = 2}));
   expect_closed_once(route(first, map(same), map(same)));
   expect_closed_once(tee(map(same), map(same)));
   expect_closed_once(filter([](int) { return true; }));
@@ -441,6 +464,59 @@ TEST(Run, ASourceThatBlocksWhileTheRunIsStoppedIsClosedOnce) {
       return merge<int>({source, from(up_to(2))}, {.order = order});
     };
     expect_closed_once(test::any_stage<int>{merged});
+  }
+  auto combined = [](const pipeline<int>& source) {
+    return combine(pass_on_first, source, from(up_to(2)));
+  };
+  expect_closed_once(test::any_stage<int>{combined});
+  auto zipped = [](const pipeline<int>& source) {
+    return zip(source, from(up_to(2))) |
+           map([](const std::tuple<int, int>& row) { return get<0>(row); });
+  };
+  expect_closed_once(test::any_stage<int>{zipped});
+}
+
+TEST(Run, ASourceOfBatchesThatBlocksWhileTheRunIsStoppedIsClosedOnce) {
+  auto first = [](int) { return 0; };
+  auto all_first = [](const std::vector<int>& items) { return std::vector<int>(items.size()); };
+  expect_closed_once(chain(batch(1), route_batches(first, chain(), chain())));
+  expect_closed_once(chain(batch(1), route_batches(all_first, map(std::identity()), chain())));
+  for (unsigned concurrency : {1u, 2u}) {
+    expect_closed_once(chain(map(up_to), batch(1), pad({.concurrency = concurrency})));
+    auto samples = map([](int i) { return sample(std::to_string(i)); });
+    const batch_into_options options{.size = 2, .concurrency = concurrency};
+    expect_closed_once(chain(samples, batch_into(zeros(), options)));
+  }
+}
+
+// Shards that block their thread after one item.
+class blocking_shards {
+ public:
+  blocking_shards(test::gate& gate, std::atomic<int>& closed) : gate_(gate), closed_(closed) {}
+  std::uint64_t size() const { return 2; }
+  std::string name(std::uint64_t i) const { return std::to_string(i); }
+  std::string identity() const { return "shards"; }
+  async_generator<int> read(std::uint64_t) const { return then_block(gate_, closed_); }
+
+ private:
+  test::gate& gate_;
+  std::atomic<int>& closed_;
+};
+
+TEST(Run, AShardThatBlocksWhileTheRunIsStoppedIsClosedOnce) {
+  runtime runtime({.threads = 3});
+  for (int concurrency : {1, 2}) {
+    test::gate gate;
+    std::atomic<int> closed = 0;
+    {
+      const from_shards_options options{.concurrency = static_cast<unsigned>(concurrency)};
+      auto items = runtime.run(from_shards(blocking_shards(gate, closed), options), {.ready = 2});
+      gate.wait_for(concurrency);
+      items.stop();
+      EXPECT_EQ(closed, 0);
+      gate.open();
+    }
+    EXPECT_EQ(closed, concurrency);
   }
 }
 

@@ -7,8 +7,10 @@
 #include <lade/cache.hpp>
 #include <lade/chain.hpp>
 #include <lade/cut.hpp>
+#include <lade/draw.hpp>
 #include <lade/equal_steps.hpp>
 #include <lade/event.hpp>
+#include <lade/failure.hpp>
 #include <lade/field.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
@@ -36,6 +38,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +48,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,11 +66,12 @@ class living {
     }
     changed_.notify_all();
   }
-  // Waits until `made` items have been made and none is alive.
-  void wait_for_none(int made) {
+  // Waits until `made` items have been made and `alive` of them are alive.
+  void wait_for(int made, int alive) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return made_ == made && count_ == 0; });
+    changed_.wait(lock, [&] { return made_ == made && count_ == alive; });
   }
+  void wait_for_none(int made) { wait_for(made, 0); }
 
  private:
   std::mutex mutex_;
@@ -111,11 +116,12 @@ static sample make_sample(living& all) {
   return sample("a").with_data(x.memory()).with_field(field("x", x));
 }
 
-// Two items, and then none until the run is stopped.
+// Yields `count` items, or items without end if it is negative, and then none until the run is
+// stopped.
 template <class T>
-static pipeline<T> two_items(T (*make)(living&), living& all, event& never) {
-  return from([make, &all, &never]() -> async_generator<T> {
-    for (int i = 0; i < 2; ++i) {
+static pipeline<T> items_of(T (*make)(living&), int count, living& all, event& never) {
+  return from([make, count, &all, &never]() -> async_generator<T> {
+    for (int i = 0; i != count; ++i) {
       auto made = make(all);
       co_yield made;
     }
@@ -123,20 +129,21 @@ static pipeline<T> two_items(T (*make)(living&), living& all, event& never) {
   });
 }
 
-// While the source blocks, and the consumer has dropped what it has taken, no stage keeps an item.
+// While the source blocks, and the consumer has dropped what it has taken, only `kept` items live.
 template <class T, class Stage>
-static void expect_dropped(const char* what, T (*make)(living&), const Stage& stage, int results) {
+static void expect_dropped(const char* what, T (*make)(living&), const Stage& stage, int results,
+                           int kept = 0) {
   SCOPED_TRACE(what);
   living all;
   event never;
   runtime where({.threads = 2});
-  auto items = where.run(two_items(make, all, never) | stage, {.ready = 1});
+  auto items = where.run(items_of(make, 2, all, never) | stage, {.ready = 1});
   for (int i = 0; i < results; ++i) items.wait_next();
-  all.wait_for_none(2);
+  all.wait_for(2, kept);
 }
 template <class Stage>
-static void expect_dropped(const char* what, const Stage& stage, int results = 2) {
-  expect_dropped(what, make_item, stage, results);
+static void expect_dropped(const char* what, const Stage& stage, int results = 2, int kept = 0) {
+  expect_dropped(what, make_item, stage, results, kept);
 }
 
 static async_generator<counted_item> pass_on(async_generator<counted_item> in) {
@@ -166,6 +173,19 @@ TEST(DroppedItems, NoStageKeepsAnItemWhileItWaitsForTheNext) {
   expect_dropped("through", through(pass_on));
   expect_dropped("route", route(first, map(same, {.concurrency = 2}), chain()));
   expect_dropped("tee", tee(map(same, {.concurrency = 2}), chain()));
+}
+
+// Fails at its second item.
+static async_generator<counted_item> pass_first(async_generator<counted_item> in) {
+  co_yield *co_await in.next();
+  co_await in.next();
+  throw std::runtime_error("no");
+}
+
+TEST(DroppedItems, NoCustomStageKeepsAnItemThatItHasSkipped) {
+  const through_options skip{.on_error = on_error::skip};
+  expect_dropped("through", through(pass_on, skip));
+  expect_dropped("through that fails", through(pass_first, skip), 1);
 }
 
 // Batches of one item.
@@ -199,6 +219,8 @@ TEST(DroppedItems, NoStageThatOrdersOrGroupsKeepsAnItemWhileItWaitsForTheNext) {
   expect_dropped("equal_steps", equal_steps({.steps = 5}));
   expect_dropped("end_together", end_together(none_ended));
   expect_dropped("cache that is full", cache({.items = 0}));
+  expect_dropped("cache that keeps one", cache({.items = 1}), 2, 1);
+  expect_dropped("cache that is filling", cache({.items = 5}), 2, 2);
   expect_dropped("background", background([]() -> task<> { co_return; }));
 }
 
@@ -285,10 +307,41 @@ TEST(DroppedItems, NoPathThatHasEndedKeepsItems) {
   all.wait_for_none(5);
 }
 
+// Lists are read by index.
+TEST(DroppedItems, NoSourceThatIsReadByIndexKeepsAnItemWhileItMakesTheNext) {
+  auto expect = [](const char* what, const auto& stage) {
+    SCOPED_TRACE(what);
+    living all;
+    std::atomic<int> made = 0;
+    test::gate gate;
+    runtime where({.threads = 2});
+    auto make = [&](std::uint64_t) {
+      if (++made == 3) gate.pass();
+      return counted_item(all);
+    };
+    auto items = where.run(from_index(3, make) | stage, {.ready = 1});
+    for (int i = 0; i < 2; ++i) items.wait_next();
+    all.wait_for_none(2);
+    gate.open();
+  };
+  expect("list", chain());
+  expect("shuffle", shuffle({.seed = 7}));
+  expect("draw", draw({.weights = {1, 2, 3}}));
+}
+
 static async_generator<counted_item> pass_on_both(async_generator<counted_item> first,
                                                   async_generator<counted_item> second) {
   for (int i = 0; i < 2; ++i) co_yield *co_await first.next();
   while (auto* item = co_await second.next()) co_yield *item;
+}
+
+// Fails when it has yielded an item of each and taken another.
+static async_generator<counted_item> fail_once(async_generator<counted_item> first,
+                                               async_generator<counted_item> second) {
+  co_yield *co_await first.next();
+  co_yield *co_await second.next();
+  co_await first.next();
+  throw std::runtime_error("no");
 }
 
 template <class Join>
@@ -296,7 +349,7 @@ static void expect_inputs_dropped(const Join& join, int results, int made = 4) {
   living all;
   event never;
   runtime where({.threads = 2});
-  auto source = two_items(make_item, all, never);
+  auto source = items_of(make_item, 2, all, never);
   auto items = where.run(join(source, source), {.ready = 1});
   for (int i = 0; i < results; ++i) items.wait_next();
   all.wait_for_none(made);
@@ -317,6 +370,143 @@ TEST(DroppedItems, NoMergeKeepsAnItemWhileItWaitsForTheNext) {
   expect_inputs_dropped([](const items& a, const items& b) { return zip(a, b); }, 2);
   expect_inputs_dropped([](const items& a, const items& b) { return combine(pass_on_both, a, b); },
                         4);
+  const through_options skip{.on_error = on_error::skip};
+  auto failing = [&](const items& a, const items& b) { return combine(fail_once, skip, a, b); };
+  expect_inputs_dropped(failing, 2, 3);
+}
+
+// Takes no item.
+template <class T>
+static async_generator<int> take_none(async_generator<T>, event* never) {
+  co_await *never;
+}
+
+// Waits until `full`, takes one item and drops it.
+template <class T>
+static async_generator<int> take_one(async_generator<T> in, event* full, event* never) {
+  co_await *full;
+  {
+    T* next = co_await in.next().apart();
+    [[maybe_unused]] T taken(std::move(*next));
+  }
+  co_await *never;
+}
+
+template <class T>
+static auto nothing_of(const pipeline<T>& items, event& never) {
+  return items | through(take_none<T>, {}, &never);
+}
+
+// The stage makes numbers that nothing takes. It takes `taken` items until it is full, and keeps
+// none.
+template <class T, class Stage>
+static void expect_dropped_when_full(const char* what, T (*make)(living&), const Stage& stage,
+                                     int taken) {
+  SCOPED_TRACE(what);
+  living all;
+  event never;
+  runtime where({.threads = 2});
+  auto results = items_of(make, -1, all, never) | stage;
+  auto items = where.run(nothing_of(results, never), {.ready = 1});
+  all.wait_for_none(taken);
+}
+
+// Makes a number of each item.
+struct counting {
+  std::optional<int> add(const counted_item&) { return 1; }
+  std::optional<int> flush() { return std::nullopt; }
+};
+
+TEST(DroppedItems, NoStageThatIsFullKeepsAnItemThatItHasUsed) {
+  auto number = [](const counted_item&) { return 1; };
+  auto number_later = [](counted_item) -> task<int> { co_return 1; };
+  auto numbers = [](const counted_item&) { return std::vector{1}; };
+  auto expect = [](const char* what, const auto& stage, int taken) {
+    expect_dropped_when_full(what, make_item, stage, taken);
+  };
+  expect("map inline", chain(map(number, {.concurrency = 1}), prefetch(1)), 1);
+  expect("map", map(number, {.concurrency = 2, .buffer = 2}), 4);
+  expect("map of tasks", map(number_later, {.concurrency = 2, .buffer = 2}), 4);
+  expect("flat_map", flat_map(numbers, {.concurrency = 2}), 3);
+  expect("batch_by", chain(batch_by(counting()), prefetch(1)), 1);
+}
+
+TEST(DroppedItems, NoStageThatIsFullKeepsAnItemThatItHasCopied) {
+  auto expect = [](const char* what, auto make, const auto& stage, int taken) {
+    expect_dropped_when_full(what, make, stage, taken);
+  };
+  expect("pad", make_tensor, chain(batch(1), pad()), 2);
+  expect("pad of samples", make_sample, chain(batch(1), pad({.fields = "x"})), 2);
+  expect("pack", make_tensor, chain(batch(1), pack()), 2);
+  expect("pack_rows", make_tensor, chain(pack_rows({.length = 2}), prefetch(1)), 1);
+  expect("stack", make_sample, chain(batch(1), stack({.fields = "x"})), 2);
+  const batch_into_options options{.size = 2, .fields = "x", .concurrency = 1};
+  expect("batch_into", make_sample, batch_into(copy_data(), options), 3);
+}
+
+// The stage fills its queues with `made` items. When one has been taken, it does not keep that one.
+template <class Attach>
+static void expect_taken_dropped(const char* what, const Attach& attach, int made) {
+  SCOPED_TRACE(what);
+  living all;
+  event full;
+  event never;
+  runtime where({.threads = 2});
+  auto behind = attach(items_of(make_item, -1, all, never));
+  using item = typename decltype(behind)::value_type;
+  auto items = where.run(behind | through(take_one<item>, {}, &full, &never), {.ready = 1});
+  all.wait_for(made, made);
+  full.set();
+  all.wait_for(made, made - 1);
+}
+
+TEST(DroppedItems, NoQueueThatIsFullKeepsAnItemThatWasTaken) {
+  using items = pipeline<counted_item>;
+  auto number = map([](const counted_item&) { return 1; }, {.concurrency = 1});
+  expect_taken_dropped("prefetch", [](const items& in) { return in | prefetch(4); }, 4);
+  expect_taken_dropped("before map", [&](const items& in) { return in | prefetch(4) | number; }, 4);
+  auto merged = [](const items& in) {
+    return merge<counted_item>({in, in}, {.order = merge_order::arrival});
+  };
+  expect_taken_dropped("merge", merged, 6);
+}
+
+// The paths make a number of each item, when `made` items have been made. They keep none that they
+// have used; `waiting` items wait before them.
+template <class Attach>
+static void expect_dropped_by_paths(const char* what, const Attach& attach, int made, int waiting) {
+  SCOPED_TRACE(what);
+  living all;
+  event never;
+  test::gate gate;
+  runtime where({.threads = 4});
+  auto number = map(
+      [&gate](const counted_item&) {
+        gate.pass();
+        return 1;
+      },
+      {.concurrency = 1});
+  auto results = items_of(make_item, made, all, never) | attach(number);
+  auto items = where.run(nothing_of(results, never), {.ready = 1});
+  all.wait_for(made, made);
+  gate.open();
+  all.wait_for(made, waiting);
+}
+
+TEST(DroppedItems, NoPathThatIsFullKeepsAnItemThatItHasUsed) {
+  auto first = [](const counted_item&) { return 0; };
+  auto teed = [](const auto& path) { return tee({.buffer = 2}, path, path); };
+  auto routed = [&](const auto& path) { return route(first, {.buffer = 2}, path); };
+  expect_dropped_by_paths("tee", teed, 3, 0);
+  expect_dropped_by_paths("route", routed, 4, 1);
+}
+
+// The next batch is taken when the one before has been delivered.
+TEST(DroppedItems, NoBatchKeepsItemsThatItsRouterHasDropped) {
+  auto none = [](const counted_item&) -> int { throw std::runtime_error("no"); };
+  const route_options options{.buffer = 1, .on_error = on_error::skip};
+  auto routed = chain(batch(2), route_batches(none, options, chain()));
+  expect_dropped_when_full("route_batches", make_item, routed, 2);
 }
 
 }  // namespace lade::dropped_items_test

@@ -3,23 +3,31 @@
 #include <lade/error.hpp>
 #include <lade/failure.hpp>
 #include <lade/from.hpp>
+#include <lade/hooks.hpp>
 #include <lade/map.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample.hpp>
 #include <lade/shard.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/trace.hpp>
 
 #include "../support/pipelines.hpp"
+#include "../support/temp_dir.hpp"
 #include "../support/toy_module.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <any>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <fstream>
 #include <memory>
+#include <mutex>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,6 +41,7 @@ using testing::HasSubstr;
 using testing::Le;
 using testing::SizeIs;
 using testing::ThrowsMessage;
+using testing::UnorderedElementsAre;
 
 // Samples of these numbers of bytes.
 static auto samples_of(std::vector<int> sizes) {
@@ -112,6 +121,80 @@ TEST_P(ToyModule, IsDescribed) {
   auto stage = (samples_of({1}) | toy::weigh(memory)).describe().stages.back();
   EXPECT_EQ(stage.kind, "weigh");
   EXPECT_EQ(stage.executor, stage_executor::reactor);
+}
+
+// The calls that hooks see: key, bytes of the sample, and its label or the failure.
+class seen_calls : public run_hooks {
+ public:
+  std::vector<std::string> all() const {
+    std::lock_guard lock(mutex_);
+    return all_;
+  }
+
+ private:
+  void enter_item(const item_call& call) override {
+    if (call.stage == "weigh") call.local = call.item_as<sample>()->data().size();
+  }
+  void leave_item(const item_call& call, const std::exception_ptr& failure) override {
+    if (call.stage != "weigh") return;
+    auto outcome = failure ? " failed" : " to " + std::to_string(call.result_as<sample>()->label());
+    std::lock_guard lock(mutex_);
+    all_.push_back(std::string(call.item) + ": " +
+                   std::to_string(std::any_cast<std::size_t>(call.local)) + outcome);
+  }
+
+  mutable std::mutex mutex_;  // guards all_
+  std::vector<std::string> all_;
+};
+
+TEST_P(ToyModule, HooksSeeEachCallWithItsArgumentAndResult) {
+  seen_calls seen;
+  auto items =
+      where.run(samples_of({5, 0, 8}) | toy::weigh(memory, on_error::skip), {.hooks = &seen});
+  EXPECT_THAT(weights(items), ElementsAre(5, 8));
+  EXPECT_THAT(seen.all(), UnorderedElementsAre("5: 5 to 5", "0: 0 failed", "8: 8 to 8"));
+}
+
+class refusing : public run_hooks {
+  void enter_item(const item_call& call) override {
+    if (call.stage == "weigh" && call.item == "3") throw std::runtime_error("no");
+  }
+};
+
+TEST_P(ToyModule, AHookFailsAnItemByThePolicyOfTheStage) {
+  refusing hook;
+  auto items =
+      where.run(samples_of({5, 3, 8}) | toy::weigh(memory, on_error::skip), {.hooks = &hook});
+  EXPECT_THAT(weights(items), ElementsAre(5, 8));
+  EXPECT_THAT([&] { test::collect(where, samples_of({3}) | toy::weigh(memory), {.hooks = &hook}); },
+              ThrowsMessage<stage_error>("weigh (3): no"));
+}
+
+// The text of a line between `begin` and the next comma.
+static std::string value_of(const std::string& line, const std::string& begin) {
+  auto from = line.find(begin);
+  if (from == std::string::npos) return {};
+  from += begin.size();
+  return line.substr(from, line.find(',', from) - from);
+}
+
+TEST_P(ToyModule, ATraceHasASpanForEachItemOnATrackOfTheStage) {
+  testing_support::temp_dir dir;
+  {
+    trace record(dir / "trace");
+    auto items = samples_of({5, 3, 8, 1, 9}) | toy::weigh(memory);
+    test::collect(where, items, {.trace = &record});
+  }
+  std::ifstream file(dir / "trace");
+  std::set<std::string> tracks;
+  std::vector<std::string> spans;
+  for (std::string line; std::getline(file, line);) {
+    auto track = value_of(line, R"("tid":)");
+    if (line.find(R"("args":{"name":"weigh"})") != std::string::npos) tracks.insert(track);
+    bool is_span = line.find(R"("ph":"X")") != std::string::npos;
+    if (is_span && tracks.contains(track)) spans.push_back(value_of(line, R"("name":)"));
+  }
+  EXPECT_THAT(spans, UnorderedElementsAre(R"("5")", R"("3")", R"("8")", R"("1")", R"("9")"));
 }
 
 TEST_P(ToyModule, MayBeLeft) {

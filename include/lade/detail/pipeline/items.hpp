@@ -117,6 +117,15 @@ auto handle(const T& item, const lineage& origin, const open_context& run, stage
   }
 }
 
+// Frees what an item holds, when a stage has used it but not moved from it. The object itself
+// remains in the stage before until that is asked for the next item.
+template <class T>
+void release_item(T& item) noexcept {
+  if constexpr (std::is_nothrow_move_constructible_v<T> && !std::is_trivially_destructible_v<T>)
+      [[maybe_unused]]
+    T released(std::move(item));
+}
+
 // The view of an item for hooks. Stages overload it for internal types that wrap an item.
 template <class T>
 item_view view_of(const T& item) noexcept {

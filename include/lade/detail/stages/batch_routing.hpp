@@ -140,12 +140,18 @@ class whole_batch final : public batch_chooser<T> {
 template <class T, class Router>
 counted_ptr<const batch_chooser<T>> batch_chooser_for(const shared_const<route_settings>& settings,
                                                       const shared_const<Router>& router) {
-  constexpr bool of_batches = !std::is_invocable_v<const Router&, const T&> &&
-                              std::is_invocable_v<const Router&, const std::vector<T>&>;
-  if constexpr (of_batches)
-    return counted_ptr<const batch_chooser<T>>(new whole_batch<T, Router>(settings, router));
+  using chooser = counted_ptr<const batch_chooser<T>>;
+  constexpr bool of_items = std::is_invocable_v<const Router&, const T&>;
+  constexpr bool of_batches = std::is_invocable_v<const Router&, const std::vector<T>&>;
+  static_assert(of_items || of_batches,
+                "lade::route_batches: the router must take an item or a std::vector of items, by "
+                "const reference or value, and be callable as const: not a mutable lambda");
+  if constexpr (of_items)
+    return chooser(new item_by_item<T, Router>(settings, router));
+  else if constexpr (of_batches)
+    return chooser(new whole_batch<T, Router>(settings, router));
   else
-    return counted_ptr<const batch_chooser<T>>(new item_by_item<T, Router>(settings, router));
+    return chooser();
 }
 
 // A batch that has been split into parts.
@@ -193,6 +199,7 @@ class batch_parts final : public distributor {
     parts_.resize(chooser_->settings().paths);
     for (std::size_t i = 0; i < paths.size(); ++i)
       if (paths[i] != split_base::nowhere) parts_[paths[i]].push_back(T(std::move(batch[i])));
+    release_item(batch);
     to_.begin_batch();
     co_await begun_->push(parted_batch(origin, paths_with_parts()));
     co_return split_base::batches;
