@@ -17,6 +17,7 @@
 #include <lade/thread_pool.hpp>
 #include <lade/waiting_items.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <concepts>
@@ -60,8 +61,10 @@ class batch_stage {
   template <class T>
   static async_generator<std::vector<T>> collect(async_generator<T> in, batch_options options,
                                                  bool whole, detail::stage_counters& counters) {
+    constexpr std::size_t most_reserved = 4096;  // a size may be larger than the input
+    const auto reserved = std::min(options.size, most_reserved);
     std::vector<T> items;
-    items.reserve(options.size);
+    items.reserve(reserved);
     std::exception_ptr failure;
     while (auto item = co_await in.next().deferring(failure)) {
       detail::increment(counters.in);
@@ -70,7 +73,7 @@ class batch_stage {
       detail::count_out(counters, items);
       co_yield items;
       items.clear();
-      items.reserve(options.size);
+      items.reserve(reserved);
     }
     if (!items.empty() && !options.drop_last && !(failure && whole)) {
       detail::count_out(counters, items);

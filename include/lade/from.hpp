@@ -109,9 +109,11 @@ auto from(Source source, const from_options& options = {}) {
         !detail::unfinished_listing<Source>,
         "lade::from: a listing has list(), which returns a generator, and list_all(), and "
         "both are callable as const");
-    static_assert(std::ranges::input_range<Source>,
-                  "lade::from: the source must be a range, a function without arguments, an index "
-                  "source or a listing; not a C array, which is passed as a pointer");
+    static_assert(
+        std::ranges::input_range<Source>,
+        "lade::from: the source must be a range, an index source, a listing, or a function "
+        "without arguments that returns a range, a generator, a task or an optional; not "
+        "a generator itself, whose function is passed instead, and not a C array");
     using value = std::ranges::range_value_t<Source>;
     if constexpr (std::ranges::input_range<const Source>)
       return detail::make_source<value>(name, identity,

@@ -42,18 +42,24 @@ enum class merge_end : std::uint8_t {
 struct merge_options {
   merge_order order = merge_order::turns;
   merge_end end = merge_end::last;
-  std::vector<double> weights = {};  // one per input, for `weighted`; sum above 0
 
-  // The weights of an epoch. If set, replaces `weights`. Called when a run opens the merge.
+  // Only with merge_order::weighted: a weight per input, with a sum above 0.
+  std::vector<double> weights = {};
+
+  // The same for an epoch. If set, replaces `weights`. Called when a run opens the merge.
   std::function<std::vector<double>(std::uint64_t epoch)> weights_of = {};
 
-  std::uint64_t seed = 0;  // seed of the draws, which also depend on the run's epoch
+  // With merge_order::weighted: the seed of the draws, which also depend on the epoch of the run.
+  std::uint64_t seed = 0;
 
   // A copy of the options with the weights of `epoch`.
   merge_options in(std::uint64_t epoch) const;
 };
 
 namespace detail {
+
+// Throws error(invalid_argument) if there are weights that the order does not use.
+void require_weights_used(const merge_options& options);
 
 // Chooses the input of each turn. Throws error(invalid_argument) if the weights are invalid.
 class turn_order {
@@ -240,11 +246,13 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
 }
 
 // Yields the items of all inputs, in the order of `options`. Except with merge_order::arrival, the
-// order is the same in every run, and an input is asked for an item only in its turn; prefetch lets
-// it work ahead. Throws error(invalid_argument) if the weights do not fit the inputs. If
-// `weights_of` returns such weights, the run fails with this error.
+// order is the same in every run of an epoch, and an input is asked for an item only in its turn;
+// prefetch lets it work ahead. Throws error(invalid_argument) if the weights do not fit the inputs,
+// or if the order has no weights. If `weights_of` returns weights that do not fit, the run fails
+// with this error.
 template <class T>
 pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
+  detail::require_weights_used(options);
   if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);
   std::vector<detail::node_ptr> nodes;
   for (auto& each : inputs) nodes.emplace_back(each.last());
@@ -259,7 +267,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
       return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
-    auto made = run.progress().choosing(order.text());
+    auto made = run.choosing(order.text());
     return detail::merge_in_turn(detail::open_all(inputs, run), std::move(order), made, counters);
   });
 }

@@ -8,6 +8,7 @@
 #include <lade/detail/pipeline/index.hpp>
 #include <lade/detail/pipeline/node.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/task.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -24,6 +25,13 @@ namespace detail {
 
 [[noreturn]] void refuse_moved_pipeline();
 
+template <class T>
+inline constexpr bool is_coroutine = false;
+template <class T>
+inline constexpr bool is_coroutine<task<T>> = true;
+template <class T>
+inline constexpr bool is_coroutine<async_generator<T>> = true;
+
 }  // namespace detail
 
 // A source and the stages behind it. The last stage yields items of type T.
@@ -38,6 +46,10 @@ class pipeline {
   static_assert(std::movable<T>,
                 "lade: items must be movable and assignable: without const members and references, "
                 "or in a std::unique_ptr");
+  static_assert(
+      !detail::is_coroutine<T>,
+      "lade: items must not be tasks or generators, which no stage would start. map takes "
+      "a function that returns a task, flat_map one that returns a generator");
 
  public:
   using value_type = T;

@@ -92,8 +92,8 @@ class shuffle_stage {
         [in, options = options_](const detail::open_context& run) {
           run.depends_on_epoch("shuffle");
           detail::window_order order(random(options.seed, run.round()), options.window);
-          auto made = run.progress().choosing("shuffle " + std::to_string(options.seed) +
-                                              " in a window of " + std::to_string(options.window));
+          auto made = run.choosing("shuffle " + std::to_string(options.seed) + " in a window of " +
+                                   std::to_string(options.window));
           return from_window(in.open(run), std::move(order), made);
         });
   }

@@ -36,7 +36,8 @@ static std::uint64_t times(std::uint64_t size, std::uint64_t count) {
 static std::uint64_t draws_from(const order_step& draw, std::uint64_t size) {
   if (draw.weights->size() != size)
     throw error(errc::invalid_argument, "draw",
-                fmt::format("{} weights for {} items", draw.weights->size(), size));
+                fmt::format("the number of weights must be {}, that of the items; it is {}", size,
+                            draw.weights->size()));
   return draw.count;
 }
 

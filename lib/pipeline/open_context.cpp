@@ -60,6 +60,11 @@ open_context open_context::in(std::shared_ptr<const path_place> opened) const {
   return result;
 }
 
+choice_log open_context::choosing(const std::string& what) const {
+  plan::record_indivisible(*at);
+  return progress().choosing(what);
+}
+
 void open_context::refuse_state(const std::string& why) const {
   progress().refuse(why);
   plan::record_indivisible(*at);

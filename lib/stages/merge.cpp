@@ -77,6 +77,12 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
       "merge ends with the first of its inputs, which depends on its turns");
 }
 
+void require_weights_used(const merge_options& options) {
+  if (options.order == merge_order::weighted) return;
+  if (options.weights.empty() && !options.weights_of) return;
+  throw error(errc::invalid_argument, "merge", "weights need .order = merge_order::weighted");
+}
+
 turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)
     : options_(options),
       weights_(options.order == merge_order::weighted ? options.weights
@@ -85,9 +91,9 @@ turn_order::turn_order(const merge_options& options, std::size_t inputs, std::ui
       last_(inputs - 1),
       draw_(options.seed, round) {
   if (weights_.size() != inputs)
-    throw error(
-        errc::invalid_argument, "merge",
-        std::to_string(weights_.size()) + " weights for " + std::to_string(inputs) + " inputs");
+    throw error(errc::invalid_argument, "merge",
+                fmt::format("the number of weights must be {}, that of its inputs; it is {}",
+                            inputs, weights_.size()));
   if (inputs == 0) return;
   require_weights("merge", weights_);
   for (auto most = std::ranges::max(weights_); auto& each : weights_)

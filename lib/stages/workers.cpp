@@ -70,10 +70,7 @@ bool concurrent_core::calling_worker::end(call& of, std::size_t number,
     }
   }
   record(of, number, now);
-  if (pause) {
-    try_again(item, number, *pause);
-    return true;
-  }
+  if (pause && try_again(item, number, *pause)) return true;
   calls_->drop_copy(number);
   if (stage_.result(item.slot)) stage_.measure_result(item.slot);
   return false;
@@ -112,13 +109,20 @@ void concurrent_core::calling_worker::record(call& of, std::size_t number, clock
   stage_.record_levels();
 }
 
-void concurrent_core::calling_worker::try_again(called_item& item, std::size_t number,
+bool concurrent_core::calling_worker::try_again(called_item& item, std::size_t number,
                                                 clock::duration pause) {
   auto now = clock::now();
-  calls_->put_copy_back(number, item.slot);
+  try {
+    calls_->put_copy_back(number, item.slot);
+  } catch (...) {
+    item.kept = false;
+    stage_.failed(item, calls_->name(number));
+    return false;
+  }
   ++item.attempts;
   item.started = now + pause;
   stage_.note(item.slot, item_overview::doing::pauses, now);
+  return true;
 }
 
 task<> concurrent_core::calling_worker::pause_before(concurrent_core& stage,

@@ -75,7 +75,10 @@ class concurrent_core::calling_worker {
   std::exception_ptr end_hooks(call& of, const std::exception_ptr& thrown) const noexcept;
   void leave_out_waits(called_item& item, clock::time_point now) const;
   void record(call& of, std::size_t number, clock::time_point now);
-  void try_again(called_item& item, std::size_t number, clock::duration pause);
+
+  // Prepares another attempt after a pause. Returns false if the copy of the item cannot be moved
+  // back: then the item fails.
+  bool try_again(called_item& item, std::size_t number, clock::duration pause);
 };
 
 // The worker of a function that returns tasks. Awaits one task at a time. Retries an item at once

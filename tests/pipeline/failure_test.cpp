@@ -1029,6 +1029,45 @@ TEST(Retry, ACopyThatThrowsIsAFailureOfItsItem) {
               ThrowsMessage<stage_error>(HasSubstr("copy (item 1): cannot be copied")));
 }
 
+// Throws when it is moved, once it is stuck.
+class moved_badly {
+ public:
+  moved_badly(int number, std::atomic<bool>& is_stuck) : number_(number), is_stuck_(&is_stuck) {}
+  moved_badly(const moved_badly&) = default;
+  moved_badly& operator=(const moved_badly&) = default;
+  moved_badly(moved_badly&& other) : moved_badly(std::as_const(other)) {
+    if (*is_stuck_) throw std::runtime_error("cannot be moved");
+  }
+  int number() const { return number_; }
+  void stick() const { *is_stuck_ = true; }
+
+ private:
+  int number_;
+  std::atomic<bool>* is_stuck_;
+};
+
+TEST(Retry, AMoveThatThrowsBeforeTheNextAttemptIsAFailureOfItsItem) {
+  runtime runtime({.threads = 2});
+  const map_options twice{.retry = {.attempts = 2, .pause = 1us}, .name = "move"};
+  auto number_of = [](const moved_badly& item) {
+    item.stick();
+    if (item.number() >= 0) throw std::runtime_error("not yet");
+    return item.number();
+  };
+  auto later = [&](const moved_badly& item) -> task<int> { co_return number_of(item); };
+  std::atomic<bool> is_stuck = false;
+  auto one = [&] {
+    return from(numbers{1}) | map([&](int i) { return moved_badly(i, is_stuck); });
+  };
+  for (auto& moved : {one() | map(number_of, twice), one() | map(later, twice)}) {
+    is_stuck = false;
+    EXPECT_THAT([&] { collect(runtime, moved); },
+                ThrowsMessage<stage_error>(HasSubstr("cannot be moved")));
+    is_stuck = false;
+    EXPECT_THAT(collect(runtime, moved, {.on_error = on_error::skip}), testing::IsEmpty());
+  }
+}
+
 // Can be copied until it is broken.
 class breakable {
  public:

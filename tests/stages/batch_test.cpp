@@ -37,6 +37,15 @@ using testing::ThrowsMessage;
 
 using numbers_list = std::vector<int>;
 
+TEST(Batch, OfALargeSizeTakesMemoryForItsItemsAlone) {
+  runtime runtime({.threads = 1});
+  auto batches = from_index(5, std::identity()) | batch(1'073'741'824);
+  auto all = collect(runtime, batches);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].size(), 5u);
+  EXPECT_LE(all[0].capacity(), 65'536u);
+}
+
 TEST(Batch, GathersItemsInTheirOrder) {
   runtime runtime({.threads = 2});
   EXPECT_THAT(collect(runtime, from(numbers{5}) | batch(2)),

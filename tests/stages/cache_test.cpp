@@ -194,7 +194,7 @@ TEST(Cache, KeepsTheWholeOrNothingWhereAPartIsNotExact) {
   expect_calls(counted | twice | shuffle() | cache({.items = 10}), 20);
   expect_calls(counted | twice | cache({.items = 10}) | batch(3) | unbatch(), 15);
   auto both = merge(std::vector<pipeline<int>>{counted, from(up_to(5))});
-  expect_calls(both | cache({.items = 10}), 15);
+  expect_calls(both | cache({.items = 10}), 20);
   expect_calls(merge(std::vector<pipeline<int>>{counted, counted}, {.end = merge_end::first}) |
                    cache({.items = 10}),
                40);
@@ -265,6 +265,23 @@ TEST(Cache, PartsThatItHasKeptDrawRandomNumbersOfTheirOwn) {
     auto rounds = parts | cache({.items = most}) | repeat(2) | shuffle({.window = 300}) | draw;
     auto drawn = collect(runtime, rounds);
     EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 800u);
+  }
+}
+
+TEST(Cache, ThatCannotKeepAllItemsOfStagesThatChooseTheirOrderKeepsNone) {
+  runtime runtime({.threads = 2});
+  auto list = from_index(12, [](std::uint64_t i) { return static_cast<int>(i); });
+  auto others = from_index(5, [](std::uint64_t i) { return 100 + static_cast<int>(i); });
+  const std::vector both{list, others};
+  const merge_options weighted{.order = merge_order::weighted, .weights = {1, 2}};
+  auto stream = list | map([](int i) { return i; });
+  for (auto& chosen : {merge(both), merge(both, weighted), stream | shuffle({.window = 4})}) {
+    auto cached = chosen | cache({.items = 7});
+    auto first = collect(runtime, cached, {.epoch = 3});
+    EXPECT_EQ(collect(runtime, cached, {.epoch = 3}), first);
+    auto whole = chosen | cache();
+    first = collect(runtime, whole, {.epoch = 3});
+    EXPECT_EQ(collect(runtime, whole, {.epoch = 4}), first) << "all items are kept";
   }
 }
 

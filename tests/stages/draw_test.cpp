@@ -104,7 +104,8 @@ TEST(Draw, RefusesAnotherNumberOfItems) {
   runtime runtime({.threads = 1});
   auto drawn = list_of(3) | draw({.weights = {1, 2}});
   EXPECT_THAT([&] { collect(runtime, drawn); },
-              ThrowsMessage<stage_error>("source: draw: 2 weights for 3 items"));
+              ThrowsMessage<stage_error>(
+                  "source: draw: the number of weights must be 3, that of the items; it is 2"));
 }
 
 TEST(Draw, RefusesWeightsThatAreNone) {

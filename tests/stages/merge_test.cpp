@@ -131,7 +131,9 @@ TEST(Merge, WeightsThatCannotWorkAreRefused) {
             {.order = merge_order::weighted, .weights = weights});
     };
   };
-  EXPECT_THAT(merging({1}), ThrowsMessage<error>("merge: 1 weights for 2 inputs"));
+  EXPECT_THAT(
+      merging({1}),
+      ThrowsMessage<error>("merge: the number of weights must be 2, that of its inputs; it is 1"));
   constexpr auto infinity = std::numeric_limits<double>::infinity();
   for (double wrong : {-1.0, infinity, -infinity, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_THAT(merging({1, wrong}),
@@ -176,12 +178,16 @@ TEST(Merge, AFailureOfAnInputEndsTheRun) {
   }
 }
 
+static merge_options in_order(merge_order order) {
+  if (order == merge_order::weighted) return {.order = order, .weights = {1, 2}};
+  return {.order = order};
+}
+
 TEST(Merge, CanBeLeftAtAnyTime) {
   runtime runtime({.threads = 3});
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival})
     for (int count = 0; count < 50; ++count) {
-      auto merged = merge(inputs{run_of(0, -1), run_of(0, -1) | prefetch(2)},
-                          {.order = order, .weights = {1, 2}});
+      auto merged = merge(inputs{run_of(0, -1), run_of(0, -1) | prefetch(2)}, in_order(order));
       auto items = runtime.run(merged);
       for (int i = 0; i < count; ++i) EXPECT_TRUE(items.wait_next());
     }
@@ -207,8 +213,7 @@ constexpr merge_order merge_orders[] = {merge_order::turns, merge_order::weighte
 
 // 0, 1, 2, ... and 1,000,000, 1,000,001, ... without an end.
 static pipeline<int> two_without_end(merge_order order) {
-  return merge(inputs{run_of(0, -1), run_of(1'000'000, -1) | prefetch(2)},
-               {.order = order, .weights = {1, 2}});
+  return merge(inputs{run_of(0, -1), run_of(1'000'000, -1) | prefetch(2)}, in_order(order));
 }
 
 // As many items, and of each input the first ones in their order.
@@ -324,8 +329,8 @@ static stage_statistics last_stage_of(runtime& where, const pipeline<T>& what) {
 TEST(Merge, CountsWhatItTakesAndGives) {
   runtime runtime({.threads = 2});
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
-    auto stage = last_stage_of(
-        runtime, merge(inputs{run_of(0, 30), run_of(0, 70)}, {.order = order, .weights = {1, 2}}));
+    auto stage =
+        last_stage_of(runtime, merge(inputs{run_of(0, 30), run_of(0, 70)}, in_order(order)));
     EXPECT_EQ(stage.name, "merge");
     EXPECT_EQ(stage.in, 100u);
     EXPECT_EQ(stage.out, 100u);
@@ -346,6 +351,18 @@ TEST(Merge, ThatEndsWithTheFirstCountsWhatItHasGiven) {
   EXPECT_GE(stage.in, given);
 }
 
+TEST(Merge, RefusesWeightsThatItsOrderDoesNotUse) {
+  auto merged = [](const merge_options& options) {
+    return [options] { merge(inputs{run_of(0, 2), run_of(10, 2)}, options); };
+  };
+  auto of_epoch = [](std::uint64_t) { return std::vector<double>{1, 2}; };
+  for (auto order : {merge_order::turns, merge_order::arrival}) {
+    auto sentence = ThrowsMessage<error>("merge: weights need .order = merge_order::weighted");
+    EXPECT_THAT(merged({.order = order, .weights = {9, 1}}), sentence);
+    EXPECT_THAT(merged({.order = order, .weights_of = of_epoch}), sentence);
+  }
+}
+
 TEST(Merge, MayHaveOtherWeightsInEveryEpoch) {
   runtime runtime({.threads = 1});
   merge_options options{.order = merge_order::weighted};
@@ -356,8 +373,9 @@ TEST(Merge, MayHaveOtherWeightsInEveryEpoch) {
   EXPECT_THAT(collect(runtime, merged), ElementsAre(0, 1));
   EXPECT_THAT(collect(runtime, merged, {.epoch = 1}), ElementsAre(10, 11));
   options.weights_of = [](std::uint64_t) { return std::vector<double>{1}; };
-  EXPECT_THAT([&] { collect(runtime, merge(inputs{run_of(0, 2), run_of(10, 2)}, options)); },
-              ThrowsMessage<error>("merge: 1 weights for 2 inputs"));
+  EXPECT_THAT(
+      [&] { collect(runtime, merge(inputs{run_of(0, 2), run_of(10, 2)}, options)); },
+      ThrowsMessage<error>("merge: the number of weights must be 2, that of its inputs; it is 1"));
 }
 
 TEST(Merge, DrawsByWeightsWhoseSumIsNoFiniteNumber) {

@@ -82,6 +82,11 @@ struct open_context {
     return pass->repeats ? run->unsaved() : run->progress();
   }
 
+  // For stages that choose which item is next: the log of their choices, for a state. A cache
+  // behind such a stage keeps all items or none: without the kept items, it would choose
+  // differently among the rest. `what`: the stage and all options that its choices depend on.
+  choice_log choosing(const std::string& what) const;
+
   // For stages that find at run time that there is no exact state.
   void refuse_state(const std::string& why) const;
 

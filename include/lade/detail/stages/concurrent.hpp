@@ -55,7 +55,7 @@ class named_calls : public slot_calls {
     if constexpr (std::copy_constructible<In>) kept_[number].copy.emplace(*slots_[slot].in);
     return kept_[number].copy.has_value();
   }
-  void put_copy_back(std::size_t number, std::size_t slot) noexcept override {
+  void put_copy_back(std::size_t number, std::size_t slot) override {
     slots_[slot].in.emplace(std::move(*kept_[number].copy));
     kept_[number].copy.reset();
   }
