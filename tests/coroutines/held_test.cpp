@@ -163,7 +163,7 @@ TEST(Held, ItemsAreCollatedInTheirOrderWithTheLineagesOfAll) {
   EXPECT_EQ(none.origin(), lineage());
 }
 
-TEST(Held, AnotherItemThatIsMadeOfOneHasItsLineage) {
+TEST(Held, WithPassesTheLineageToTheNewItem) {
   held<int> number(5, lineage(3));
   auto text = std::move(number).with(std::string("five"));
   static_assert(std::same_as<decltype(text), held<std::string>>);
@@ -324,14 +324,14 @@ TEST(Through, WithoutARuleNothingIsChecked) {
             (ints{0, 0, 1, 1}));
 }
 
-TEST(Through, BehindPartsOfItemsNothingIsChecked) {
+TEST(Through, BehindAFlatMapNothingIsChecked) {
   runtime runtime({.threads = 1});
   auto parts = from(up_to(3)) | flat_map([](int i) { return ints{i, i}; });
   EXPECT_EQ(collect(runtime, parts | through(swap_pairs, carried)).size(), 6u);
   EXPECT_EQ(collect(runtime, parts | through(hold_one, carried)).size(), 6u);
 }
 
-TEST(Held, ItemsComeOnceWhereverARunIsCut) {
+TEST(Held, ItemsAreDeliveredOnceWhereverARunIsInterrupted) {
   runtime runtime({.threads = 2});
   auto list = from(up_to(40)) | map([](int i) { return i; }, {.concurrency = 3});
   for (auto stage : {through(hold_one, carried), through(swap_pairs, carried)})
@@ -625,7 +625,7 @@ TEST(Held, PartsAreMadeBehindAFilter) {
   EXPECT_EQ(with_interruptions(runtime, make, 3), collect(runtime, make()));
 }
 
-TEST(Held, ASortedRestIsTheRestOfTheSorted) {
+TEST(Held, SortedItemsStaySortedAcrossInterruptions) {
   runtime runtime({.threads = 2});
   auto make = [] { return from(up_to(60)) | shuffle({.seed = 5}) | through(sort_all, carried); };
   EXPECT_EQ(with_interruptions(runtime, make, 7), up_to(60));

@@ -134,7 +134,7 @@ static task<> fail() {
   co_return;
 }
 
-TEST(Interleavings, AllProducersThatWatchAreTold) {
+TEST(Interleavings, DemandWakesAllWaitingProducers) {
   in_all_orders([](interleaving& order) {
     channel<counted> places(2);
     std::vector<int> values;
@@ -181,7 +181,7 @@ TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
   });
 }
 
-TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
+TEST(Interleavings, ACloseEndsAllWaitsInAChannel) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     channel<counted> places(1);
@@ -196,7 +196,7 @@ TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
   });
 }
 
-TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
+TEST(Interleavings, ACloseEndsTheWaitForDemand) {
   in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
@@ -207,7 +207,7 @@ TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
   });
 }
 
-TEST(Interleavings, AStopEndsAProducerThatWatches) {
+TEST(Interleavings, AStopEndsTheWaitForDemand) {
   in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
@@ -233,7 +233,7 @@ TEST(Interleavings, TwoConsumersShareWhatIsPushed) {
   });
 }
 
-TEST(Interleavings, AStopOfOneWhoAcquiresLosesNoPermit) {
+TEST(Interleavings, AStopOfAWaiterLosesNoPermit) {
   in_all_orders([](interleaving& order) {
     semaphore permits(0);
     started first(acquire(permits)), second(acquire(permits));
@@ -261,7 +261,7 @@ TEST(Interleavings, APermitIsAcquiredOnce) {
   });
 }
 
-TEST(Interleavings, AnEventWakesAllWhoAreNotStopped) {
+TEST(Interleavings, AnEventWakesAllWaitersThatAreNotStopped) {
   in_all_orders([](interleaving& order) {
     event happened;
     started first(wait_for(happened)), second(wait_for(happened));
@@ -284,7 +284,7 @@ static task<> wait_uninterrupted(future<int> awaited, int& value) {
   value = co_await std::move(awaited).uninterruptible();
 }
 
-TEST(Interleavings, APromiseDeliversToOneWhoIsNotStopped) {
+TEST(Interleavings, APromiseDeliversToAWaiterThatIsNotStopped) {
   in_all_orders([](interleaving& order) {
     promise<int> unset;
     int value = 0;
@@ -471,7 +471,7 @@ static void deliver_from_two_feeders(const detail::slot_ring_options& options) {
   });
 }
 
-TEST(Interleavings, ARingDeliversWhatTwoFeedersBring) {
+TEST(Interleavings, ARingDeliversTheItemsOfTwoFeeders) {
   deliver_from_two_feeders({.slots = 1, .feeders = 2});
 }
 
@@ -608,7 +608,7 @@ TEST(Interleavings, ARingWithALimitInBytesHoldsOneItemAtATimeAndLosesNoWakeUp) {
   });
 }
 
-TEST(Interleavings, ARingWithALimitInBytesDeliversWhatTwoFeedersBring) {
+TEST(Interleavings, ARingWithALimitInBytesDeliversTheItemsOfTwoFeeders) {
   deliver_from_two_feeders({.slots = 4, .feeders = 2, .bytes = 1});
 }
 

@@ -68,7 +68,7 @@ TEST(Scope, AChildThatCannotBeStartedForLackOfMemoryIsNoChild) {
   EXPECT_EQ(sync_wait(runtime, start_without_memory(1000, sum)), sum);
 }
 
-TEST(Scope, MayBeEndedByAFailureOfItsOwner) {
+TEST(Scope, ItsOwnerMayFailIt) {
   event never;
   scope children;
   children.start([](event& awaited) -> task<> { co_await awaited; }(never));
@@ -84,7 +84,7 @@ TEST(Scope, WithoutChildrenHasNothingToWaitFor) {
 
 static task<int> give_counted(counted value) { co_return value.value(); }
 
-TEST(Scope, DropsWhatItsChildrenGive) {
+TEST(Scope, DropsTheResultsOfItsChildren) {
   counted::check check;
   scope children;
   for (int i = 0; i < 3; ++i) children.start(give_counted(counted(i)));

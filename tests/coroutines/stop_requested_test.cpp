@@ -43,7 +43,7 @@ TEST(StopRequested, EndsAFunctionThatOneWorkerCalls) { expect_that_a_stop_ends_c
 
 TEST(StopRequested, IsFalseOutsideOfAStage) { EXPECT_FALSE(stop_requested()); }
 
-TEST(StopRequested, IsFalseWhileARunGoesOn) {
+TEST(StopRequested, IsFalseWhileARunIsActive) {
   runtime runtime({.threads = 2});
   int stopped = 0;
   for (auto& item : runtime.run(from(numbers{50}) | map([](int) { return int(stop_requested()); })))

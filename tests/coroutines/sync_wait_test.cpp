@@ -67,7 +67,7 @@ TEST(SyncWait, IsRefusedOnAThreadOfTheRuntime) {
 
 static task<context> surroundings_here() { co_return co_await this_context(); }
 
-TEST(SyncWait, GivesTheTaskTheRuntime) {
+TEST(SyncWait, RunsTheTaskInTheContextOfTheRuntime) {
   runtime runtime({.threads = 1});
   std::stop_source source;
   auto execution = sync_wait(runtime, surroundings_here(), source.get_token());
@@ -77,7 +77,7 @@ TEST(SyncWait, GivesTheTaskTheRuntime) {
   EXPECT_NE(sync_wait(runtime, where_it_runs()), std::this_thread::get_id());
 }
 
-TEST(SyncWait, GivesATaskOutsideOfARuntimeNothing) {
+TEST(SyncWait, WithoutARuntimeTheContextIsEmpty) {
   auto execution = sync_wait(surroundings_here());
   EXPECT_EQ(execution.runtime, nullptr);
   EXPECT_EQ(execution.home, nullptr);
