@@ -315,7 +315,7 @@ static std::thread allocate_on_a_thread(pinned_memory& from, std::size_t bytes) 
   return std::thread([&from, bytes] { from.deallocate(from.allocate(bytes, 4096), bytes, 4096); });
 }
 
-TEST(PinnedMemory, WithRoomDoesNotWaitForAThreadThatPins) {
+TEST(PinnedMemory, AllocatesFromFreeMemoryWhileAThreadPins) {
   fake_driver driver;
   pinned_memory pinned({.reserve_bytes = 4 * mebibyte});
   slow_pinning slow;
@@ -347,7 +347,7 @@ TEST(PinnedMemory, IsPinnedOnceForAllThatNeedItAtATime) {
   EXPECT_EQ(pinned.stats().pinned_bytes, 32 * mebibyte);
 }
 
-TEST(PinnedMemory, ThatHasNoRoomForAnotherIsPinnedBesideIt) {
+TEST(PinnedMemory, PinsTwoRegionsConcurrentlyIfOneIsTooSmall) {
   fake_driver driver;
   pinned_memory pinned;
   slow_pinning slow;
@@ -446,7 +446,7 @@ TEST(ManagedMemory, ServesPools) {
   EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
-TEST(NumaPolicy, OfNodesThatAreNotThereDoesNothing) {
+TEST(NumaPolicy, IgnoresNodesThatDoNotExist) {
   numa_policy none(std::nullopt);
   numa_policy first(0);
   numa_policy absent(1023);
@@ -497,7 +497,7 @@ TEST(DeviceMemory, KeepsWhatTheProgramHasChosenForThePool) {
   EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
-TEST(DeviceMemory, OfAnotherGpuHasItsOwnPool) {
+TEST(DeviceMemory, EachGpuHasASeparatePool) {
   fake_driver driver({.devices = 2});
   device_memory memory(device(1), {.keep_bytes = 1000});
   EXPECT_EQ(driver.pool_keeps(0), 0u);
@@ -616,7 +616,7 @@ TEST(DeviceBlock, DoesNotWaitForWorkBehindARecordedPoint) {
   release();
 }
 
-TEST(DeviceBlock, CannotBeAtHomeOnADefaultStreamOfAThread) {
+TEST(DeviceBlock, CannotBeAllocatedOnAPerThreadDefaultStream) {
   fake_driver driver;
   auto memory = std::make_shared<device_memory>(device(0));
   auto of_thread = stream::per_thread_default(device(0));

@@ -117,7 +117,7 @@ TEST_P(ToHost, UsesTheNameAndTheMemoryOfTheProgram) {
   EXPECT_EQ(items.statistics().stages.back().name, "download");
 }
 
-TEST_P(ToHost, KeepsWithToDeviceTheMemoryThatBothAreGiven) {
+TEST_P(ToHost, StagesKeepTheMemoryOfTheirOptionsAlive) {
   world where(GetParam());
   std::vector<std::weak_ptr<memory_resource>> given;
   const auto make = [&] {

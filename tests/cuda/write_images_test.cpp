@@ -181,7 +181,7 @@ TEST_P(WriteImages, IsTheSameWhereverTheResultBegins) {
   }
 }
 
-TEST_P(WriteImages, EachImageOfManyHasItsPlace) {
+TEST_P(WriteImages, WritesEachOfManyImagesToItsSlot) {
   const auto to = any_batch(6, 4, 3);
   std::vector<random_image> images;
   for (int i = 0; i < 400; ++i) {

@@ -125,7 +125,7 @@ TEST_P(WritePictures, OfAllTypesAreTheNormalisedBytes) {
   }
 }
 
-TEST_P(WritePictures, EachOfManyHasItsPlace) {
+TEST_P(WritePictures, WritesEachOfManyToItsSlot) {
   const auto to = any_batch(6, 4, 3);
   std::vector<random_picture> pictures;
   for (int i = 0; i < 150; ++i) pictures.push_back(any_picture(any_kind(), 7, 5));

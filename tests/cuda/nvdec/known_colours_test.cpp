@@ -138,7 +138,7 @@ TEST(KnownColours, OfContainersThatDifferInTheirMatrixDiffer) {
   EXPECT_NE(*in_2020, *in_601);
 }
 
-TEST(KnownColours, OfHeadersThatAreNotKnownToDecideNeedEachKeyFrame) {
+TEST(KnownColours, OtherCodecsDecodeEachKeyFrame) {
   for (const auto* file : {"vp8.webm", "mpeg2.mkv"}) {
     known_colours known({});
     const auto video = opened(media::video_recipe(file));

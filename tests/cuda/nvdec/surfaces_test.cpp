@@ -687,7 +687,7 @@ TEST(NvdecSurfaces, ThatNvdecReportsAsDamagedAreErrors) {
   }
 }
 
-TEST(NvdecSurfaces, OfWhichNvdecDoesNotTellHowDecodingWentAreTaken) {
+TEST(NvdecSurfaces, AreAcceptedIfNvdecReportsNoStatus) {
   fake_gpu gpu({.status = cuvidDecodeStatus_Invalid});
   runtime runtime({.threads = 2});
   EXPECT_TRUE(decodes_well(runtime));
@@ -713,7 +713,7 @@ static std::error_code code_of_packet(const std::function<void(AVPacket&)>& chan
   return code_of([&] { decoder.send(sent); });
 }
 
-TEST(NvdecPackets, ThatAreNotAllThereAreDamaged) {
+TEST(NvdecPackets, IncompletePacketsAreDamaged) {
   EXPECT_EQ(code_of_packet([](AVPacket&) {}), std::error_code());
   EXPECT_EQ(code_of_packet([](AVPacket& of) { of.flags |= AV_PKT_FLAG_CORRUPT; }),
             errc::invalid_data);
