@@ -104,7 +104,7 @@ TEST(Files, APatternThatMatchesNothingIsAnErrorThatNamesDirectoryAndPattern) {
   EXPECT_THAT([&] { sync_wait(collect(labelled.list())); }, ThrowsMessage<error>(message));
 }
 
-TEST(Files, AListingMayBeEmptyWhereThatIsSaid) {
+TEST(Files, AListingMayBeEmptyOnRequest) {
   temp_dir dir;
   EXPECT_THAT(paths_of(files(dir.path().string(), "**", {.may_be_empty = true})), IsEmpty());
 }
@@ -166,7 +166,7 @@ TEST(Files, AnUnreadableDirectoryIsAnErrorThatNamesIt) {
   chmod((dir / "private").c_str(), 0700);
 }
 
-TEST(Files, DirectoriesThatCannotBeReadAreLeftOutAndToldOnRequest) {
+TEST(Files, UnreadableDirectoriesAreSkippedAndReportedOnRequest) {
   temp_dir dir;
   dir.write("a/file", "");
   dir.write("private/file", "");

@@ -185,7 +185,7 @@ static std::string write_sparse(const temp_dir& dir, std::size_t bytes) {
   return path;
 }
 
-TEST_F(Faults, ALargeFileIsReadInPiecesApartFromTheReactor) {
+TEST_F(Faults, ALargeFileIsReadInPiecesOutsideTheReactor) {
   constexpr std::size_t bytes = (std::size_t{50} << 20) + 10;
   std::size_t pieces = 0;
   answer = [&](const io_operation& call) {
@@ -337,7 +337,7 @@ TEST_F(DirectFaults, ARunThatWaitsForTheDiskFillsThePageCacheAtTheSecondReading)
 // In a process of its own, whose page cache has no room.
 using DirectFaultsDeathTest = DirectFaults;
 
-TEST_F(DirectFaultsDeathTest, AFileThatThePageCacheHasTakesNoRoomInIt) {
+TEST_F(DirectFaultsDeathTest, AFileInThePageCacheUsesNoneOfItsBudget) {
   auto reads_past_it = [&] {
     int direct = 0;
     answer = [&](const io_operation& call) {
@@ -395,7 +395,7 @@ static task<> step_aside_and_read(detail::open_files& files) {
   EXPECT_TRUE(second.yield_slot());
 }
 
-TEST(OpenFiles, HalfAsManyAsTheLimitStepAside) {
+TEST(OpenFiles, YieldsAtMostHalfOfItsSlots) {
   detail::open_files files(2);
   sync_wait(step_aside_and_read(files));
 }
@@ -472,7 +472,7 @@ TEST_F(Faults, AWaitForADescriptorCanBeStopped) {
                error);
 }
 
-TEST_F(Faults, WhatANetworkFileSystemForgetsFollowsTheStagesRetry) {
+TEST_F(Faults, ErrorsOfNetworkFileSystemsAreRetriedByTheStage) {
   for (int failure : {ESTALE, EIO})
     for (auto fails : {io_operation::kind::open, io_operation::kind::read}) {
       int failures = 0;

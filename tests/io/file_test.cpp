@@ -74,7 +74,7 @@ TEST_P(File, AWholeFileIsReadWhateverItsSize) {
   }
 }
 
-TEST_P(File, EveryWayThroughOrPastThePageCacheGivesTheSameBytes) {
+TEST_P(File, EveryPageCachePolicyReadsTheSameBytes) {
   temp_dir dir;
   runtime runtime(options());
   auto seed = test::new_seed();
@@ -368,7 +368,7 @@ TEST_P(File, ErrorsNameTheFile) {
               ThrowsMessage<error>("read /proc/self/mem: Input/output error"));
 }
 
-TEST_P(File, WhatIsAbsentCanBeTried) {
+TEST_P(File, TryOpenReturnsNothingForAnAbsentFile) {
   temp_dir dir;
   runtime runtime(options());
   EXPECT_FALSE(sync_wait(runtime, io::try_open(dir / "absent")));
@@ -380,7 +380,7 @@ TEST_P(File, WhatIsAbsentCanBeTried) {
   EXPECT_EQ(present->path(), path);
 }
 
-TEST_P(File, TellsWhatTheFileSystemKnows) {
+TEST_P(File, StatReturnsTypeSizeAndTime) {
   temp_dir dir;
   runtime runtime(options());
   auto path = dir.write("file", "text");
@@ -409,7 +409,7 @@ static task<> read_in_parallel(std::vector<sample>& samples, buffer_pool& memory
   co_await children.join();
 }
 
-TEST_P(File, ManyReadersGiveAllMemoryAndDescriptorsBack) {
+TEST_P(File, ManyReadersReleaseAllMemoryAndDescriptors) {
   temp_dir dir;
   auto one_reactor = options();
   one_reactor.reactors = 1;  // each further one has descriptors of its own

@@ -47,7 +47,7 @@ TEST_F(MemoryCache, FetchesAnObjectOnce) {
   EXPECT_EQ(cache.stats().used_bytes, 7u);
 }
 
-TEST_F(MemoryCache, UsesMemoryOfItsOwn) {
+TEST_F(MemoryCache, CopiesAnObjectOnAMissOnly) {
   remote->put("s3://b/a", "content");
   memory_cache cache(remote);
   auto first = sync_wait(where, cache.read("s3://b/a"));
@@ -133,7 +133,7 @@ TEST_F(MemoryCache, EvictsBetweenEpochsWhatTheLastOneDidNotUse) {
   unmount("kept://");
 }
 
-TEST_F(MemoryCache, BeginsTheLastEpochThatThereCanBeOnce) {
+TEST_F(MemoryCache, StartsTheLargestEpochNumberOnce) {
   constexpr auto last = ~std::uint64_t{0};
   mount("kept://", remote);
   for (int i = 0; i < 10; ++i) remote->put("kept://" + std::to_string(i), std::string(100, 'x'));
@@ -159,7 +159,7 @@ static task<> open_gate(std::shared_ptr<event> gate, const memory_cache& cache,
   gate->set();
 }
 
-TEST_F(MemoryCache, OneFetchesForAll) {
+TEST_F(MemoryCache, ConcurrentReadersFetchAnObjectOnce) {
   remote->put("s3://b/a", "content");
   remote->gate = std::make_shared<event>();
   memory_cache cache(remote);
@@ -217,7 +217,7 @@ class read_in_a_circle {
   const memory_cache& cache_;
 };
 
-TEST_F(MemoryCache, NobodyWaitsForOneWhoWaitsForMemoryThatWaitsForHim) {
+TEST_F(MemoryCache, AFetchThatWaitsForMemoryCausesNoDeadlock) {
   auto hungry = std::make_shared<hungry_store>();
   memory_cache cache(hungry);
   runtime small({.threads = 2, .memory_bytes = 64 << 10});

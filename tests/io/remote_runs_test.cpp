@@ -78,7 +78,7 @@ static std::string told_by(runtime& where, const pipeline<T>& stages, trace& int
   return told + failures;
 }
 
-TEST_F(RemoteRun, TellsNoSecrets) {
+TEST_F(RemoteRun, ShowsNoSecrets) {
   const std::map<std::string, std::string> files{{"a.tar", tar_of({"x", "y"})},
                                                  {"cut.tar", tar_of({"x", "y"}).substr(0, 1200)},
                                                  {"a.bin", "0123456789"}};
@@ -128,7 +128,7 @@ static std::vector<std::string> rest_of(runtime& where, const pipeline<sample>& 
   return names;
 }
 
-TEST_F(RemoteRun, GoesOnFromAStateWhenUrlsAreSignedAnew) {
+TEST_F(RemoteRun, ResumesFromAStateWhenUrlsHaveNewSignatures) {
   const std::map<std::string, std::string> files{{"a.tar", tar_of({"a", "b"})},
                                                  {"b.tar", tar_of({"c"})}};
   test::web_server server([&](auto& request) { return reply_with(files, request); });
@@ -146,7 +146,7 @@ TEST_F(RemoteRun, GoesOnFromAStateWhenUrlsAreSignedAnew) {
   EXPECT_THROW(rest_of(runtime, from(names("1")), from(one_shard(server.url("/c.tar")))), error);
 }
 
-TEST_F(RemoteRun, TellsTokensApartByTheQueriesOfTheirUrls) {
+TEST_F(RemoteRun, IdentifiesTokensByTheQueriesOfTheirUrls) {
   test::web_server server([](auto& request) { return test::file_reply(request, "0123456789"); });
   runtime runtime;
   auto identity_of = [&](const std::string& name) {
@@ -170,7 +170,7 @@ static std::string keys_in(runtime& where, const std::string& url, const std::st
   return keys;
 }
 
-TEST_F(RemoteRun, IndexesAShardAnewWhenItsEntityTagChanges) {
+TEST_F(RemoteRun, IndexesAShardAgainWhenItsEntityTagChanges) {
   std::string name = "a", tag = "\"v1\"";
   test::web_server server(
       [&](auto& request) { return test::file_reply(request, tar_of({name}), tag); });

@@ -76,7 +76,7 @@ static std::string random_content(std::mt19937_64& random) {
   return content;
 }
 
-TEST(Decompress, GivesWhatWasCompressedInAnyChunks) {
+TEST(Decompress, RestoresTheContentWithAnyChunkSize) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -117,7 +117,7 @@ TEST(FromShards, OrderAndStatesAreTheSameForAnyConcurrency) {
   }
 }
 
-TEST(FromShards, RanksGetDifferentShardsAndEachItsOwnState) {
+TEST(FromShards, RanksReadDifferentShardsAndSaveSeparateStates) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   auto all = write_shards(dir);
@@ -328,7 +328,7 @@ class killed_job {
 
 class FromShardsOnReactors : public testing_support::ReactorTest {};
 
-TEST_P(FromShardsOnReactors, AnyNumberOfRanksGoesOnFromTheMergedStates) {
+TEST_P(FromShardsOnReactors, AnyNumberOfRanksResumesFromMergedStates) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -364,7 +364,7 @@ static std::vector<state> states_of_two(runtime& where, const shards& all,
   return ranks;
 }
 
-TEST(FromShards, StatesThatAreNotThoseOfAllRanksOfOneRunAreNotMerged) {
+TEST(FromShards, MergingNeedsTheStatesOfAllRanksOfOneRun) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
@@ -383,7 +383,7 @@ TEST(FromShards, StatesThatAreNotThoseOfAllRanksOfOneRunAreNotMerged) {
   EXPECT_THAT([&] { merge(std::span(ranks).first(1)); }, says("2 ranks are needed, each once"));
 }
 
-TEST(FromShards, BesideAListEachIsAssignedToRanksInItsOwnWay) {
+TEST(FromShards, ShardsAndListsAreAssignedToRanksSeparately) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
@@ -408,7 +408,7 @@ TEST(FromShards, BesideAListEachIsAssignedToRanksInItsOwnWay) {
 }
 
 // A shard that fails on one rank, and is whole when another number of ranks goes on.
-TEST(FromShards, WhatASkippedShardLackedIsDeliveredByTheRanksThatGoOn) {
+TEST(FromShards, ResumedRanksDeliverWhatASkippedShardLacked) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
@@ -454,7 +454,7 @@ TEST(FromShards, TheNextShardsAreOpenedAheadAndNoMore) {
   unmount("counted://");
 }
 
-TEST(FromShards, ShardsThatAreReadAheadDoNotTakeTheMemoryOfTheNextOne) {
+TEST(FromShards, ReadAheadLeavesMemoryForTheNextShard) {
   temp_dir dir;
   runtime runtime({.threads = 2, .memory_bytes = std::size_t{1} << 18});
   std::string bytes;
@@ -467,7 +467,7 @@ TEST(FromShards, ShardsThatAreReadAheadDoNotTakeTheMemoryOfTheNextOne) {
   EXPECT_THAT(names, SizeIs(80));
 }
 
-TEST(FromShards, AFailureOfAShardComesBehindTheSamplesBeforeIt) {
+TEST(FromShards, AFailedShardDeliversEarlierSamplesFirst) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);

@@ -104,7 +104,7 @@ TEST(Manifest, ColumnsCanHaveOtherNames) {
   EXPECT_EQ(samples[0].field("offset").integer(), 9);
 }
 
-TEST(Manifest, IsASourceByIndexWhoseItemsAreTold) {
+TEST(Manifest, IsAnIndexSourceThatIdentifiesItsItems) {
   temp_dir dir;
   std::string rows = "path,offset\n";
   for (int i = 0; i < 100; ++i) rows += "a," + std::to_string(i) + "\n";
@@ -120,7 +120,7 @@ TEST(Manifest, IsASourceByIndexWhoseItemsAreTold) {
   EXPECT_FALSE(std::is_sorted(offsets.begin(), offsets.end()));
 }
 
-TEST(Manifest, TellsNoSignaturesApart) {
+TEST(Manifest, IdentitiesIgnoreSignatures) {
   manifest listed("x.csv");
   auto identity = [&](const std::string& key) { return listed.identity_of(sample(key)); };
   const std::string signature = "X-Amz-Credential=a&X-Amz-Date=1&X-Amz-Signature=";

@@ -141,7 +141,7 @@ TEST(TarIndex, DamageIsThatOfTheStream) {
   EXPECT_EQ(log.count(), 1u);
 }
 
-TEST(TarIndex, BytesThatAreNoIndexAreRefused) {
+TEST(TarIndex, MalformedBytesAreRefused) {
   auto bytes = to_bytes(index_of(tar_file("a", "1") + tar_file("b", "2") + tar_end()));
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_THROW(tar_index_from_bytes(bytes.substr(0, size)), error);

@@ -53,7 +53,7 @@ static std::string text_of(const sample& from) {
   return text;
 }
 
-TEST(TarSamples, AreReadByIndexWithTheFieldsThatAreWanted) {
+TEST(TarSamples, AreReadByIndexWithTheChosenFields) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   tar_samples_options options{.read = {.fields = "txt,end", .data = "txt", .label = "cls"}};
@@ -88,7 +88,7 @@ TEST(TarSamples, AreAnIndexSourceWhoseIdentityIsThatOfACopyElsewhere) {
 }
 
 // An index gives what no stream can: equal steps, and a state behind a window and a batch.
-TEST(TarSamples, AreShuffledDealtOutAndGoneOnWithExactly) {
+TEST(TarSamples, ShuffledShardsResumeExactly) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   auto samples = sync_wait(runtime, index_shards(shards(write_shards(dir))));
@@ -141,7 +141,7 @@ TEST(TarSamples, AnIndexDirectoryThatCannotBeCreatedIsNamed) {
               ThrowsMessage<error>(HasSubstr("absent/kept: No such file or directory")));
 }
 
-TEST(TarSamples, AnArchiveThatChangesIsIndexedAnewAndRefusedMeanwhile) {
+TEST(TarSamples, AChangedArchiveIsRefusedUntilItIsIndexedAgain) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto path = dir.write("a.tar", tar_file("a.txt", "1") + tar_end());

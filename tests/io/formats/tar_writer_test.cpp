@@ -72,7 +72,7 @@ TEST(TarWriter, WhatIsWrittenIsReadWhateverTheNames) {
   EXPECT_EQ(sync_wait(members_of(dir / "a.tar")), expected);
 }
 
-TEST(TarWriter, TheSameMembersGiveTheSameBytes) {
+TEST(TarWriter, WritesTheSameBytesForTheSameMembers) {
   temp_dir dir;
   for (auto name : {"a.tar", "b.tar"}) {
     tar_writer writer(dir / name);

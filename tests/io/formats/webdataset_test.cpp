@@ -66,7 +66,7 @@ TEST(Webdataset, WhatBelongsToNoSampleIsPassedOver) {
   EXPECT_THAT(read(dir, archive), ElementsAre("a txt=A cls=1", "__a txt=B"));
 }
 
-TEST(Webdataset, AFieldThatComesTwiceIsRefused) {
+TEST(Webdataset, ADuplicateFieldIsRefused) {
   temp_dir dir;
   auto archive = tar_file("a.jpg", "1") + tar_file("a.JPG", "2") + tar_end();
   for (auto fields : {"", "cls"})
@@ -165,7 +165,7 @@ static auto samples_in(const temp_dir& dir, unsigned concurrency) {
 }
 
 // Stopped after every number of samples, and resumed: the same samples as of a run without a stop.
-TEST(Webdataset, ARunGoesOnExactlyWhereItWas) {
+TEST(Webdataset, ARunResumesExactly) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));

@@ -208,7 +208,7 @@ TEST(Zip, WrongDataAreRefused) {
   EXPECT_THAT([&] { read_text({stored}, "a"); }, ThrowsMessage<error>(HasSubstr("two sizes")));
 }
 
-TEST(Zip, WhatIsNotSupportedIsNamedWhenItIsRead) {
+TEST(Zip, UnsupportedMembersAreNamedWhenTheyAreRead) {
   zip_entry encrypted("a", "text");
   encrypted.flags = 1;
   EXPECT_TRUE(open_text(buffer_of(zip_of({encrypted}))).members()[0].is_encrypted());

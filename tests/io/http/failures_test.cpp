@@ -67,7 +67,7 @@ static task<> take_bytes(byte_permits& permits, std::uint64_t bytes, std::vector
 
 static task<> join(scope& children) { co_await children.join(); }
 
-TEST(BytePermits, AreGivenInTheOrderOfAskingWhenTheyFit) {
+TEST(BytePermits, AreGrantedInRequestOrder) {
   byte_permits permits(100);
   std::vector<int> order;
   scope children;
@@ -83,7 +83,7 @@ TEST(BytePermits, AreGivenInTheOrderOfAskingWhenTheyFit) {
   sync_wait(join(children));
 }
 
-TEST(BytePermits, MoreThanTheLimitIsLetInAlone) {
+TEST(BytePermits, MoreThanTheLimitIsGrantedAlone) {
   byte_permits permits(100);
   std::vector<int> order;
   scope children;
@@ -216,7 +216,7 @@ TEST_P(Failures, FewBytesInFlightHoldNothingUpForEver) {
   }
 }
 
-TEST_P(Failures, AStopEndsThoseWhoWaitForBytesInFlight) {
+TEST_P(Failures, AStopEndsWaitsForBytesInFlight) {
   web_server server(
       [](auto&) { return web_reply{.body = text_of_bytes(10'000), .stall_at = 5000}; });
   runtime runtime(options());
@@ -630,7 +630,7 @@ static task<> get_by_number_date_and_stream(client web, const web_server& server
   co_await children.join();
 }
 
-TEST_P(Failures, NoAttemptComesBeforeTheServerWantsIt) {
+TEST_P(Failures, AttemptsWaitForTheRetryAfterHeader) {
   using clock = std::chrono::steady_clock;
   std::mutex mutex;
   std::map<std::string, std::vector<clock::time_point>> seen;
@@ -809,7 +809,7 @@ static std::string at_byte_0(std::string message) {
   return message.replace(message.rfind("(attempt"), 1, "(at byte 0, ");
 }
 
-TEST_P(Failures, AreTold) {
+TEST_P(Failures, AreReportedWithRequestAndCause) {
   runtime runtime(options());
   auto options = two_attempts();
   options.max_bytes = 100;

@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Both, FaultRun,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
                          reactor_name);
 
-TEST_P(FaultRun, GivesEveryObjectOnceAndByteForByte) {
+TEST_P(FaultRun, DeliversEveryObjectOnceAndByteForByte) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const auto objects = objects_wanted();
@@ -237,7 +237,7 @@ static void read_over(const runtime_options& how, std::uint64_t seed) {
 }
 
 // 2 % of the packets are lost, and a round trip takes 20 ms.
-TEST_P(FaultRun, GivesEveryObjectOverALossyNetwork) {
+TEST_P(FaultRun, DeliversEveryObjectOverALossyNetwork) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::string why_not;

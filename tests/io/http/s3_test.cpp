@@ -165,7 +165,7 @@ TEST(S3, ListsPageByPage) {
   EXPECT_EQ(server.seen().size(), 3u);
 }
 
-TEST(S3, AListingThatComesBackToAPageIsAnError) {
+TEST(S3, AListingThatRepeatsAPageIsAnError) {
   web_server server([](auto&) {
     return web_reply{.body =
                          "<ListBucketResult><IsTruncated>true</IsTruncated>"
@@ -685,7 +685,7 @@ TEST(S3, AReaderMayBeReadOnSeveralReactors) {
   EXPECT_EQ(count, 500u);
 }
 
-TEST(S3, NamesThatAreNoneAreRefusedWithoutTheirSecrets) {
+TEST(S3, InvalidNamesAreRefusedWithoutTheirSecrets) {
   runtime other;
   s3_store anywhere({.endpoint = "http://127.0.0.1:1"}, client(), some_keys);
   EXPECT_THAT([&] { (void)sync_wait(other, anywhere.read("s3://KEY:SECRET@bucket/key")); },
@@ -736,7 +736,7 @@ TEST(S3, ItsIdentityIsItsEndpoint) {
             "https://host.example");
 }
 
-TEST(S3, NamesThatAreNoneAreRefused) {
+TEST(S3, InvalidNamesAreRefused) {
   runtime runtime;
   s3_store store({.endpoint = "http://127.0.0.1:1", .anonymous = true});
   for (auto* url : {"s3://", "s3:///key", "bucket/key", "s3://user@bucket/key"})

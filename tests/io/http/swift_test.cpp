@@ -141,7 +141,7 @@ TEST_F(Swift, KeepsObjectsOfAnyName) {
   EXPECT_TRUE(sync_wait(runtime, listed(store.list("s3://odd/"))).empty());
 }
 
-TEST_F(Swift, GivesPartsOfObjects) {
+TEST_F(Swift, ReadsPartsOfObjects) {
   runtime runtime;
   auto store = make_store();
   make_bucket(runtime, "parts");
