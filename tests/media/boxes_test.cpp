@@ -151,7 +151,7 @@ TEST(Boxes, HaveThePixelsOfTheMaskOfTheirObject) {
   }
 }
 
-TEST(Boxes, OnesThatCannotBeAreNumberedInTheErrorOfTheirSample) {
+TEST(Boxes, ErrorsNumberTheInvalidBox) {
   const auto refused = [](std::array<double, 4> box, const char* why) {
     const auto in = sample("a.jpg").with_field({"boxes", boxes_of({{0, 0, 1, 1}, box})});
     try {

@@ -105,7 +105,7 @@ TEST_F(JpegImage, TwoImagesDoNotDisturbEachOther) {
 }
 
 // A lookup of the one is followed by one of the other, so that they are as far.
-TEST_F(JpegImage, AnImageThatIsTakenAlongIsAsFarAsTheFirst) {
+TEST_F(JpegImage, ASecondImageIsDecodedAsFarAsTheFirst) {
   for (const auto level : levels_here()) {
     const auto file = make.file(300, 200, {}), small_file = make.file(60, 200, {.quality = 5});
     jpeg_image first(level), same(level), small(level);
@@ -126,7 +126,7 @@ TEST_F(JpegImage, AnImageThatIsTakenAlongIsAsFarAsTheFirst) {
   }
 }
 
-TEST_F(JpegImage, AnImageIsTakenAlongAsFarAsItsPartGoes) {
+TEST_F(JpegImage, ASecondImageIsDecodedToTheEndOfItsPart) {
   const auto file = make.file(300, 200, {});
   jpeg_image first, upper;
   ASSERT_TRUE(first.open(file, tables));

@@ -170,7 +170,7 @@ TEST_P(OutOfMemory, AnyAllocationOfARunMayFail) {
   EXPECT_LE(test::blocks_in_use(), blocks + lost);
 }
 
-TEST(OutOfMemoryOfABatch, EveryImageThatIsDeliveredIsItsSamplesOwn) {
+TEST(OutOfMemoryOfABatch, EveryDeliveredImageBelongsToItsSample) {
   if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
   const decode_image decode(small_images);
   const names some{"444.jpg", "422.jpg", "turned.jpg", "rgb.png"};

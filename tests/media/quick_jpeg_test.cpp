@@ -243,7 +243,7 @@ struct failing_call final : detail::several_call {
   void fail(std::size_t, const std::exception_ptr&) noexcept override {}
 };
 
-TEST(QuickJpeg, ImagesInHandAreFinishedWhereAnotherCannotBeTaken) {
+TEST(QuickJpeg, ImagesInFlightFinishIfTheNextCannotStart) {
   random draw(1);
   std::vector<detail::slot_values<sample, tensor>> slots(2);
   const std::int64_t heights[] = {200, 20};  // the second is complete before the first

@@ -302,7 +302,7 @@ TEST(DecodeAudio, DamageEndsInAnErrorOrInSamples) {
   }
 }
 
-TEST(DecodeAudio, MemoryIsToldByTheHeaderOfWav) {
+TEST(DecodeAudio, MemoryIsEstimatedFromTheHeaderOfWav) {
   const auto in = sample_of(audio_path(speech_wav));
   EXPECT_EQ(decode_audio()(in).spec().bytes(), decode_audio().memory_needed(in));
   EXPECT_EQ(decode_audio({.channels = 1, .samples = 100}).memory_to_write(in), 0U);

@@ -85,7 +85,7 @@ TEST(SampleClip, RandomKeyStartsAtKeyFrames) {
     EXPECT_EQ(numbers_of({.frames = 4, .position = clip_position::random_key}, seed)[0] % 12, 0);
 }
 
-TEST(SampleClip, BehindTheEndIsWhatTheOptionSays) {
+TEST(SampleClip, FramesBehindTheEndFollowTheOption) {
   clip_sampling how{.frames = 5, .position = clip_position::first, .stride = 20};
   EXPECT_EQ(numbers_of(how), (numbers{0, 20, 40, 49, 49}));
   how.end = clip_end::loop;
@@ -105,7 +105,7 @@ TEST(SampleClip, SpacedClipsStartAtEqualDistances) {
   EXPECT_EQ(numbers_of(how), (numbers{0, 10, 19, 29, 39, 49}));
 }
 
-TEST(SampleClip, RandomClipsOfOneVideoStartAtPlacesOfTheirOwn) {
+TEST(SampleClip, RandomClipsOfOneVideoStartAtDifferentFrames) {
   const auto clips = numbers_of({.frames = 4, .clips = 30});
   ASSERT_EQ(clips.size(), 120U);
   std::set<std::int64_t> starts;
@@ -286,7 +286,7 @@ TEST(DecodeClip, LayoutsHoldTheSamePixels) {
         }
 }
 
-TEST(DecodeClip, AllFramesOfAClipAreCroppedAlike) {
+TEST(DecodeClip, AllFramesOfAClipHaveTheSameCrop) {
   const auto in = sample_of("h264.mp4");
   // The same frame four times: all crops must be equal.
   const decode_clip decode({.sampling = {.frames = 4, .position = clip_position::first, .fps = 999},

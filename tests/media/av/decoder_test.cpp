@@ -326,7 +326,7 @@ TEST(DecodeVideo, OfADamagedTiffIsRefusedOrCounted) {
   }
 }
 
-TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
+TEST(DecodeVideo, AWindowWhoseTimesRepeatIsRefusedOrHasBothParts) {
   const auto path = joined_recordings();
   const auto file = read_bytes(path);
   const auto all = decode(demux(file, path, stream_kind::video));

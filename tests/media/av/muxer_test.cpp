@@ -478,7 +478,7 @@ TEST(Muxer, LeavesTheNameToTheOldFileUntilTheNewOneIsFinished) {
   EXPECT_FALSE(std::filesystem::exists(target + ".part"));
 }
 
-TEST(Muxer, IsOfNoUseAfterAFailure) {
+TEST(Muxer, RefusesCallsAfterAFailure) {
   const auto path = video_named("h264.mp4");
   const auto source = demux(read_bytes(path), path, stream_kind::video);
   muxer file("/dev/full", {.format = "mpegts"});

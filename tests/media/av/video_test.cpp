@@ -102,7 +102,7 @@ static video open_recipe(std::string_view file) {
 }
 
 // One group of pictures of 50 frames, of which every other one or more is a B-frame.
-TEST(Video, SelectionDecodesUpToTheLastWantedFrame) {
+TEST(Video, SelectionDecodesUpToTheLastSelectedFrame) {
   const auto opened = open_recipe("h264-long-gop.mp4");
   selection_statistics counted;
   opened.frames(std::vector<std::int64_t>{3, 4}, {}, &counted);
@@ -349,7 +349,7 @@ TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
 }
 
 // The demuxer decrypts the packets: those of the file are others.
-TEST(Video, ThatIsEncryptedHasTheFramesOfTheOtherIfItsKeyIsGiven) {
+TEST(Video, AnEncryptedVideoHasTheFramesOfThePlainOne) {
   const auto plain = video_path(video_recipe("h264.mp4"));
   const std::string path = media_directory / "encrypted.mp4";
   media_files::run("-i " + plain +
@@ -542,7 +542,7 @@ TEST(Video, ByRangesReadsTheHeadersAndThePacketsOfTheFrames) {
 
 // So that later epochs read the packets of their frames only, of any container whose packets lie in
 // one piece.
-TEST(Video, WithAKnownIndexReadsTheWantedPacketsOnly) {
+TEST(Video, WithAKnownIndexReadsTheSelectedPacketsOnly) {
   runtime runs;
   for (const char* name : {"h264.mp4", "hevc-closed.mkv", "vp8.webm", "av1-10.webm", "mpeg4.avi"}) {
     const auto path = video_path(video_recipe(name));
@@ -689,7 +689,7 @@ TEST_F(KeptIndex, OfAFileThatIsReplacedWhileItIsOpenIsNotThatOfTheNewOne) {
   EXPECT_GE(bytes_to_open(), file_.size());
 }
 
-TEST_F(KeptIndex, IsNotMadeOfReadersOfWhichNothingTellsThatTheyChange) {
+TEST_F(KeptIndex, IsNotMadeForReadersThatDoNotReportChanges) {
   const auto from = std::make_shared<const counting_reader>(file_, path_);
   sync_wait(runs_, video::open(from, {.index_directory = directory_}));
   EXPECT_EQ(kept().size(), 0U);

@@ -95,7 +95,7 @@ struct video_case {
 
 class VideoFilterText : public testing::TestWithParam<video_case> {};
 
-TEST_P(VideoFilterText, MakesThePicturesThatTheFfmpegProgramMakesOfATextByHand) {
+TEST_P(VideoFilterText, MakesThePicturesOfAHandWrittenTextInFfmpeg) {
   const auto& expected = GetParam();
   const auto filtered = filter_frames(video_frames(), expected.text);
   EXPECT_EQ(filtered.size(), expected.frames);
@@ -247,7 +247,7 @@ struct audio_case {
 
 class AudioFilterText : public testing::TestWithParam<audio_case> {};
 
-TEST_P(AudioFilterText, MakesTheSamplesThatTheFfmpegProgramMakesOfOptionsByHand) {
+TEST_P(AudioFilterText, MakesTheSamplesOfHandWrittenOptionsInFfmpeg) {
   const auto& expected = GetParam();
   const auto filtered = filter_frames(audio_frames(), expected.text + ",aformat=sample_fmts=flt");
   int samples = 0;
