@@ -316,7 +316,7 @@ TEST_P(MemoryBudget, OfOneByteIsEnoughForStagesThatHoldItems) {
   }
 }
 
-TEST_P(MemoryBudget, IsExceededByOneItemOrOneForEachInputWhereStagesWorkBesideEachOther) {
+TEST_P(MemoryBudget, IsExceededByOneItemOrOnePerInputOfConcurrentStages) {
   auto filled = from(test::up_to(200)) | map(fill_64_kib, {.concurrency = 64});
   auto same = map([](buffer data) { return data; }, {.concurrency = 4});
   auto alone = flat_map([](buffer data) { return std::vector<buffer>{data}; }, {.concurrency = 16});
@@ -349,7 +349,7 @@ static task<buffer> pass(event& opened, buffer data) {
 }
 
 // Path 0 goes on when path 1 has given some items.
-TEST_P(MemoryBudget, IsExceededByTheBuffersOfARouteOfWhichAPathIsSlow) {
+TEST_P(MemoryBudget, IsExceededByTheBuffersOfARouteWithASlowPath) {
   constexpr std::size_t buffered = 6;
   event opened;
   auto parity = [](const buffer& data) { return static_cast<int>(data.data()[0]) % 2; };
@@ -375,7 +375,7 @@ static async_generator<buffer> four_times(event& opened, buffer data) {
 }
 
 // The first of those that are taken apart goes on when the others have given some parts.
-TEST_P(MemoryBudget, IsExceededByWhatAFlatMapInCompletionOrderHasBegunAndReady) {
+TEST_P(MemoryBudget, IsExceededByInFlightAndReadyPartsOfAnUnorderedFlatMap) {
   constexpr std::size_t at_a_time = 5, ready = 2;
   event opened;
   auto parts_of = [&](buffer data) { return four_times(opened, std::move(data)); };
@@ -513,7 +513,7 @@ class random_graph {
   random draw_;
 };
 
-TEST_P(MemoryBudget, RandomGraphsEndWithHardlyAnyOfIt) {
+TEST_P(MemoryBudget, RandomGraphsFinishWithAMinimalBudget) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
