@@ -161,7 +161,7 @@ TEST(Hooks, AreCalledAroundEveryBatchThatBecomesATensor) {
                                                                  "+pack  @2 #1", "-pack  @2 #1"));
 }
 
-TEST(Hooks, SeeThatAnItemIsLeftOfWhichNotAllPartsAreWanted) {
+TEST(Hooks, AreLeftForAnItemWhosePartsAreNotAllConsumed) {
   runtime runtime({.threads = 2});
   for (unsigned concurrency : {1u, 2u}) {
     noting hooks;
@@ -420,7 +420,7 @@ TEST(Hooks, SeeTheItemAndTheResult) {
   }
 }
 
-TEST(Hooks, SeeTheSamplesOfABatchAndTheGroupThatIsTakenApart) {
+TEST(Hooks, SeeTheSamplesOfABatchAndTheGroupThatIsSplit) {
   runtime runtime({.threads = 2});
   struct looking : run_hooks {
     void enter_item(const item_call& call) override {
@@ -607,7 +607,7 @@ TEST(Hooks, ThatAreEnteredAreLeftOnceWhateverHappens) {
   }
 }
 
-TEST(Hooks, ThatThrowDoNotHoldUpARunThatIsLeft) {
+TEST(Hooks, ThatThrowDoNotBlockTheDestructionOfARun) {
   runtime runtime({.threads = 2});
   for (int round = 0; round < 50; ++round)
     for (auto where : {throwing::enters_stage, throwing::leaves_stage, throwing::enters_item,

@@ -38,7 +38,7 @@ using testing::Not;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
+TEST(Report, IsSentDuringTheRunAndOnceAtItsEnd) {
   runtime runtime({.threads = 2});
   std::atomic<int> reports = 0;
   std::vector<run_report> told;
@@ -84,7 +84,7 @@ TEST(Report, HasTheProportionalMemoryIfAsked) {
   EXPECT_GT(told[1].process.pss_bytes.value_or(0), 0u);
 }
 
-TEST(Report, ComesAtTheEndOfARunThatFails) {
+TEST(Report, IsSentAtTheEndOfARunThatFails) {
   runtime runtime({.threads = 2});
   std::vector<run_report> told;
   auto note = [&](const run_report& report) { told.push_back(report); };
@@ -96,7 +96,7 @@ TEST(Report, ComesAtTheEndOfARunThatFails) {
   EXPECT_EQ(told[0].total.stages.back().failed, 1u);
 }
 
-TEST(Report, ComesAtTheEndOfARunThatIsLeft) {
+TEST(Report, IsSentAtTheEndOfARunThatIsDestroyedEarly) {
   runtime runtime({.threads = 2});
   std::vector<run_report> told;
   auto note = [&](const run_report& report) { told.push_back(report); };
@@ -141,7 +141,7 @@ class told_texts {
   std::vector<std::string> texts_;
 };
 
-TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
+TEST(Stall, IsReportedOnceWithTheStateOfEachItem) {
   runtime runtime({.threads = 2});  // one for the call that hangs
   test::gate gate;
   told_texts told;
@@ -211,7 +211,7 @@ class held_batches {
   test::gate& gate_;
 };
 
-TEST(Stall, NamesTheItemThatAStageInPlaceHangsAt) {
+TEST(Stall, NamesTheItemThatAnInlineStageHangsAt) {
   auto hangs = [](auto make) {
     test::gate gate;
     EXPECT_THAT(stall_of(from(up_to(2)) | make(gate), gate),
@@ -229,7 +229,7 @@ TEST(Stall, NamesTheItemThatAStageInPlaceHangsAt) {
   hangs([](test::gate& gate) { return batch_by(held_batches(gate), {.name = "hang"}); });
 }
 
-TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
+TEST(Stall, SaysThatAnInlineStageIsNotCalled) {
   test::gate gate;
   auto hang = [&](int i) { return gate.pass(), i; };
   auto fine = map([](int i) { return i; }, {.concurrency = 1, .name = "fine"});
@@ -237,7 +237,7 @@ TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
               HasSubstr("\nfine (2): runs inline, and is not called now\n"));
 }
 
-TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {
+TEST(Stall, ReportsPartsThatWaitForThoseOfEarlierItems) {
   runtime runtime({.threads = 3});
   test::gate gate;
   told_texts told;
@@ -279,7 +279,7 @@ class unlike_tasks {
   std::atomic<bool> begun_ = false;
 };
 
-TEST(Stall, TellsOfItemsThatPauseAndThatAreDone) {
+TEST(Stall, ReportsItemsThatPauseAndThatAreDone) {
   runtime runtime({.threads = 2});
   event release;
   unlike_tasks tasks(release);
@@ -301,7 +301,7 @@ TEST(Stall, TellsOfItemsThatPauseAndThatAreDone) {
   EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 2 (2) is done and waits for earlier ones"));
 }
 
-TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
+TEST(Stall, IsWrittenToStandardErrorByDefault) {
   runtime runtime({.threads = 2});
   test::gate gate;
   auto hang = [&](int i) {
@@ -324,7 +324,7 @@ TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
   EXPECT_THAT(text, HasSubstr("\nMemory: 0 of "));
 }
 
-TEST(Stall, IsToldAgainAfterAnItemHasCome) {
+TEST(Stall, IsReportedAgainAfterAnItem) {
   runtime runtime({.threads = 2});
   std::atomic<int> told = 0;
   auto note = [&](const std::string&) { ++told; };
@@ -353,7 +353,7 @@ static std::optional<int> stalls_beside_an_item(runtime& where) {
   return told;
 }
 
-TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
+TEST(Stall, IsNotReportedWhileTheConsumerDoesNotWait) {
   runtime runtime({.threads = 2});
   auto told = stalls_beside_an_item(runtime);
   while (!told) told = stalls_beside_an_item(runtime);
@@ -401,7 +401,7 @@ TEST(Watchdog, NamesAStageOfARunThatIsOverBeforeItLooks) {
 }
 
 // Its counters may lie where those of the run before did.
-TEST(Watchdog, NamesNoStageForWhatOneOfTheRunBeforeHasDone) {
+TEST(Watchdog, BlamesNoStageForABlockInAnEarlierRun) {
   runtime runtime({.threads = 1, .reactors = 1});
   for (int i = 0; i < 3; ++i) {
     collect(runtime, from(up_to(1)) | map(block_for_long), {.stall = {.to = [](auto&) {}}});
@@ -475,7 +475,7 @@ TEST(Watchdog, NamesWhatAStageWasDoing) {
   EXPECT_THAT(told.all().at(0), HasSubstr(" ms, after a sleep. "));
 }
 
-TEST(Watchdog, TellsOfAStallWhileTheReactorIsBlocked) {
+TEST(Watchdog, ReportsAStallWhileTheReactorIsBlocked) {
   runtime runtime({.threads = 1});
   test::gate gate;
   told_texts told;
@@ -493,7 +493,7 @@ TEST(Watchdog, TellsOfAStallWhileTheReactorIsBlocked) {
 
 // The reactor wakes the pool's thread for the first item after the steps of its turn, of which the
 // second never ends.
-TEST(Watchdog, WakesWhomABlockedReactorWasToWake) {
+TEST(Watchdog, WakesTheThreadsThatABlockedReactorWouldWake) {
   runtime runtime({.threads = 1, .reactors = 1});
   test::gate first_is_there;
   bool first_has_run = false;  // known to the one reactor, whose workers may begin in any order

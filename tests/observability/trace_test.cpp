@@ -96,7 +96,7 @@ TEST(Trace, HasASpanForEveryItemAndStageAndArrowsBetween) {
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("consumer"), HasSubstr("\"positions\":\"40-49\""))));
 }
 
-TEST(Trace, HasASpanForEveryCallOfAStageThatWorksInPlace) {
+TEST(Trace, HasASpanForEveryCallOfAnInlineStage) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto add = [](int i) { return i + 1; };
@@ -115,7 +115,7 @@ TEST(Trace, HasASpanForEveryCallOfAStageThatWorksInPlace) {
   EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
 }
 
-TEST(Trace, HasATrackForEachOfSeveralItemsThatAreTakenApart) {
+TEST(Trace, HasATrackForEachOfSeveralItemsThatAreSplit) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto twice = [](int i) { return std::vector<int>{i, i}; };
@@ -440,7 +440,7 @@ TEST(Trace, CutOffAnywhereItsWholeLinesAreJsonButForTheBracket) {
   }
 }
 
-TEST(Trace, ThatCannotBeWrittenAnyMoreEndsNoRunAndIsToldOnce) {
+TEST(Trace, AWriteFailureEndsNoRunAndIsReportedOnce) {
   temp_dir dir;
   auto why = "write /dev/full: No space left on device";
   testing_support::caught_errors errors;
@@ -455,7 +455,7 @@ TEST(Trace, ThatCannotBeWrittenAnyMoreEndsNoRunAndIsToldOnce) {
   EXPECT_EQ(errors.text(), "lade: " + std::string(why) + "\n");
 }
 
-TEST(Trace, WhatComesAfterItIsFinishedIsLost) {
+TEST(Trace, DropsEventsAfterItIsFinished) {
   temp_dir dir;
   trace record(dir / "trace");
   record.finish();
