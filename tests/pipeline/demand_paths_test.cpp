@@ -89,7 +89,7 @@ static task<buffer> keep_a_while(buffer item) {
   co_return item;
 }
 
-TEST(MemoryOfPaths, IsExceededByOneItemOrOneForEachInputOfStagesInPlace) {
+TEST(MemoryOfPaths, IsExceededByOneItemOrOnePerInputOfInlineStages) {
   auto peak_of = [](const auto& items) {
     runtime runtime({.threads = 2, .memory_bytes = item_bytes});
     auto run = runtime.run(items, {.ready = 1});
@@ -124,7 +124,7 @@ struct call_at_gate {
   }
 };
 
-TEST(MemoryOfPaths, NoCallBeginsWhenAStopEndsTheWaitForMemory) {
+TEST(MemoryOfPaths, NoCallStartsWhenAStopEndsTheWaitForMemory) {
   runtime runtime({.threads = 8, .memory_bytes = item_bytes});
   test::gate gate;
   std::atomic<int> calls = 0;

@@ -75,7 +75,7 @@ TEST(Epochs, MayMergeWithOtherWeightsInEach) {
   EXPECT_EQ(seen, (std::vector<std::vector<int>>{{1, 2}, {10, 20}, {1, 2}}));
 }
 
-TEST(Epochs, OfWhichThereAreNoneAreNone) {
+TEST(Epochs, ACountOfZeroYieldsNoEpoch) {
   runtime runtime({.threads = 1});
   epochs none(runtime, shuffled(3), 0);
   EXPECT_EQ(none.next(), nullptr);
@@ -183,7 +183,7 @@ TEST(Epochs, HaveTheNextReadyBeforeTheLastIsOver) {
   EXPECT_EQ(collect(*second).size(), 6u);
 }
 
-TEST(Epochs, DoNotBeginBeforeTheSourceOfTheLastIsOver) {
+TEST(Epochs, DoNotStartBeforeTheSourceOfTheLastEnds) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   auto counted = from(numbers{1000}) | map([&](int i) {
@@ -225,7 +225,7 @@ TEST(Epochs, AreReadyBehindACacheBeforeTheLastIsOver) {
   wait_until([&] { return calls == 18; });
 }
 
-TEST(Epochs, BeginWhenAllSourcesOfTheLastAreOver) {
+TEST(Epochs, StartWhenAllSourcesOfTheLastHaveEnded) {
   runtime runtime({.threads = 3});
   gate slow;
   std::atomic<bool> over = false;
@@ -257,7 +257,7 @@ static async_generator<int> count_opened(std::atomic<int>& opened) {
   for (int i = 0; i < 500; ++i) co_yield round;
 }
 
-TEST(Epochs, BeginAfterTheLastRoundOfARepeat) {
+TEST(Epochs, StartAfterTheLastRoundOfARepeat) {
   runtime runtime({.threads = 2});
   std::atomic<int> opened = 0;
   auto rounds = from([&] { return count_opened(opened); }) | repeat(3);
@@ -271,7 +271,7 @@ TEST(Epochs, BeginAfterTheLastRoundOfARepeat) {
   }
 }
 
-TEST(Epochs, ThatAreLeftMakeWayForTheNext) {
+TEST(Epochs, AnEpochThatIsLeftEarlyIsFollowedByTheNext) {
   runtime runtime({.threads = 2});
   std::vector<int> lengths;
   auto endless = from(numbers{-1}) | map([](int i) { return i; });
@@ -306,7 +306,7 @@ TEST(Epochs, ThatAreAllLeftCallNothingAfterwards) {
   }
 }
 
-TEST(Epochs, GoOnAfterOneThatFails) {
+TEST(Epochs, ContinueAfterOneThatFails) {
   runtime runtime({.threads = 2});
   auto failing = from(numbers{4}) | map([](int i, random draw) {
                    if (i == 2 && draw.below(2)) throw std::runtime_error("no");
@@ -336,7 +336,7 @@ static async_generator<int> five_or_fail(int before_failure) {
   }
 }
 
-TEST(Epochs, GoOnAfterOneWhoseSourceFails) {
+TEST(Epochs, ContinueAfterOneWhoseSourceFails) {
   runtime runtime({.threads = 2});
   const std::vector<int> before_failure{5, 3, 5, 0, 4, 5};
   for (unsigned concurrency : {1u, 4u}) {
@@ -360,7 +360,7 @@ TEST(Epochs, GoOnAfterOneWhoseSourceFails) {
   }
 }
 
-TEST(Epochs, AStopIsThatOfOneAlone) {
+TEST(Epochs, AStopEndsOneEpochOnly) {
   constexpr int size = 1000;  // more than are ever ready
   runtime runtime({.threads = 2});
   auto items = from(numbers{size}) | map([](int i) { return i; });
@@ -382,7 +382,7 @@ TEST(Epochs, AStopIsThatOfOneAlone) {
   EXPECT_EQ(all.next(), nullptr);
 }
 
-TEST(Epochs, HaveTheSeedOfTheStateThatTheyGoOnFrom) {
+TEST(Epochs, HaveTheSeedOfTheStateThatTheyResumeFrom) {
   runtime where({.threads = 2});
   state saved;
   {
@@ -398,7 +398,7 @@ TEST(Epochs, HaveTheSeedOfTheStateThatTheyGoOnFrom) {
   EXPECT_THAT(seeds, ElementsAre(77, 77, 77));
 }
 
-TEST(Epochs, GoOnFromAState) {
+TEST(Epochs, ResumeFromAState) {
   runtime runtime({.threads = 2});
   auto pipeline = shuffled(20);
   state saved;

@@ -123,7 +123,7 @@ TEST(Retry, CallsAgainForTheSameItem) {
   }
 }
 
-TEST(Retry, OfTasksTheSame) {
+TEST(Retry, CallsTasksAgain) {
   runtime runtime({.threads = 1});
   std::atomic<int> calls = 0;
   auto bad_once = [&](int i) -> task<int> {
@@ -149,7 +149,7 @@ TEST(Retry, AfterTheLastAttemptTheFailureCounts) {
   EXPECT_EQ(items.failures().at(0).attempts, 4u);
 }
 
-TEST(Retry, WhatIsNotWorthItIsNotTriedAgain) {
+TEST(Retry, FailuresThatItsConditionRejectsAreNotRetried) {
   runtime runtime({.threads = 1});
   std::atomic<int> calls = 0;
   auto bad = [&](int i) -> int {
@@ -226,7 +226,7 @@ TEST(DeviceLost, EndsTheRunWhateverItsPolicy) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(DeviceLost, IsOnlyWhatItsLibrarySays) {
+TEST(DeviceLost, IsOnlyTheConditionThatItsCategoryReports) {
   runtime runtime({.threads = 1});
   auto bad = [](int) -> int { throw error(std::error_code(1, fragile_category()), "multiply"); };
   EXPECT_THAT(collect(runtime, from(numbers{2}) | map(bad, {.on_error = on_error::skip})),
@@ -249,7 +249,7 @@ TEST(Substitute, OfAnotherTypeIsRefused) {
               ThrowsMessage<error>("odd: the substitute is of another type than its items"));
 }
 
-TEST(OnError, OfTheRunIsForStagesThatDoNotSay) {
+TEST(OnError, OfTheRunAppliesToStagesWithoutAPolicy) {
   runtime runtime({.threads = 2});
   auto odd = from(numbers{5}) | map(refuse_odd);
   EXPECT_THAT(collect(runtime, odd, {.on_error = on_error::skip}), ElementsAre(0, 2, 4));
@@ -257,7 +257,7 @@ TEST(OnError, OfTheRunIsForStagesThatDoNotSay) {
   EXPECT_THROW(collect(runtime, strict, {.on_error = on_error::skip}), stage_error);
 }
 
-TEST(ErrorBudget, EndsTheRunWithOneFailureMore) {
+TEST(ErrorBudget, EndsTheRunWithTheFirstFailureBeyondIt) {
   runtime runtime({.threads = 1});
   auto odd = [](error_budget budget) {
     return from(numbers{20}) |
@@ -284,7 +284,7 @@ static auto odd_stage(error_budget budget, const char* name = "odd") {
              {.concurrency = 1, .on_error = on_error::skip, .error_budget = budget, .name = name});
 }
 
-TEST(ErrorBudget, OfAStageIsARateOfTheItemsThatItHasTaken) {
+TEST(ErrorBudget, OfAStageIsARateOfItsInputItems) {
   runtime runtime({.threads = 1});
   auto odd = [](error_budget budget) { return from(numbers{100}) | odd_stage(budget); };
   EXPECT_THAT(collect(runtime, odd({.rate = 0.5})), SizeIs(50));
@@ -295,7 +295,7 @@ TEST(ErrorBudget, OfAStageIsARateOfTheItemsThatItHasTaken) {
   EXPECT_THAT(collect(runtime, odd({.rate = 0.49, .probation = 101})), SizeIs(50));
 }
 
-TEST(ErrorBudget, OfARunIsARateOfWhatTheSourceHasGiven) {
+TEST(ErrorBudget, OfARunIsARateOfTheItemsOfTheSource) {
   runtime runtime({.threads = 1});
   auto odd = from(numbers{100}) | odd_stage({});
   EXPECT_THAT(collect(runtime, odd, {.error_budget = {.rate = 0.5}}), SizeIs(50));
@@ -313,7 +313,7 @@ TEST(ErrorBudget, OfARunCountsItemsThatAnotherStageDrops) {
   EXPECT_THAT([&] { collect(runtime, strict); }, ThrowsMessage<stage_error>(HasSubstr("odd (91)")));
 }
 
-TEST(ErrorBudget, OfARunIsARateOfWhatAllSourcesHaveGiven) {
+TEST(ErrorBudget, OfARunIsARateOfTheItemsOfAllSources) {
   runtime runtime({.threads = 1});
   auto branches = [] {
     return std::vector<pipeline<int>>{from(numbers{50}) | odd_stage({}, "left"),
@@ -351,7 +351,7 @@ TEST(ErrorBudget, OfARunCountsThePartsOfItems) {
               ThrowsMessage<stage_error>(HasSubstr("part (50)")));
 }
 
-TEST(ErrorBudget, OfARunCountsWhatACacheGivesAgain) {
+TEST(ErrorBudget, OfARunCountsItemsThatACacheReplays) {
   runtime runtime({.threads = 1});
   for (std::uint64_t kept : {100u, 60u}) {
     auto odd = from(numbers{100}) | cache({.items = kept}) | odd_stage({});
@@ -407,7 +407,7 @@ TEST(ErrorBudget, IsExceededByTheItemThatFailsLastWhicheverTheOrder) {
   EXPECT_EQ(outcome_from_the_last_on(6, item_order::input, {.count = 2}), outcome({0}, last_straw));
 }
 
-TEST(ErrorBudget, AsARateCountsTheItemsThatAreInHand) {
+TEST(ErrorBudget, AsARateCountsTheItemsInFlight) {
   for (auto order : {item_order::input, item_order::completion}) {
     auto failure_with = [&](error_budget budget) {
       return outcome_from_the_last_on(10, order, budget).second;
@@ -466,7 +466,7 @@ static pipeline<int> odd_and_fourth(unsigned concurrency, item_order order, erro
 static constexpr std::pair<unsigned, item_order> ways_to_work[] = {
     {1, item_order::input}, {4, item_order::input}, {4, item_order::completion}};
 
-TEST(ErrorBudget, OfAStageCountsItsOwnFailuresAlone) {
+TEST(ErrorBudget, OfAStageCountsFailuresOfThisStageOnly) {
   runtime runtime({.threads = 4});
   for (auto [concurrency, order] : ways_to_work) {
     auto made = [&](error_budget odd, error_budget fourth) {
@@ -498,7 +498,7 @@ TEST(ErrorBudget, OfARunCountsTheFailuresOfAllStages) {
   }
 }
 
-TEST(ErrorBudget, OfAStageIsForThisStageInsteadOfThatOfTheRun) {
+TEST(ErrorBudget, OfAStageReplacesThatOfTheRun) {
   runtime runtime({.threads = 4});
   const error_budget any{.rate = 1};
   for (auto [concurrency, order] : ways_to_work) {
@@ -517,7 +517,7 @@ TEST(ErrorBudget, OfAStageIsForThisStageInsteadOfThatOfTheRun) {
   }
 }
 
-TEST(ErrorBudget, OfARunDoesNotCountFailuresOfStagesWithTheirOwn) {
+TEST(ErrorBudget, OfARunExcludesFailuresOfStagesWithABudget) {
   runtime runtime({.threads = 4});
   const error_budget any{.rate = 1};
   for (auto [concurrency, order] : ways_to_work) {
@@ -535,7 +535,7 @@ TEST(ErrorBudget, OfARunDoesNotCountFailuresOfStagesWithTheirOwn) {
   }
 }
 
-TEST(ErrorBudget, BeginsAnewInEveryRunOfAPipeline) {
+TEST(ErrorBudget, StartsAtZeroInEveryRunOfAPipeline) {
   runtime runtime({.threads = 4});
   for (auto [concurrency, order] : ways_to_work) {
     auto items = odd_and_fourth(concurrency, order, {.count = 20}, {.rate = 0.5, .probation = 20});
@@ -550,7 +550,7 @@ TEST(ErrorBudget, BeginsAnewInEveryRunOfAPipeline) {
   }
 }
 
-TEST(ErrorBudget, OfAFilter) {
+TEST(ErrorBudget, OfAFilterEndsTheRun) {
   runtime runtime({.threads = 1});
   auto refuse = [](int i) { return refuse_all(i) > 0; };
   auto filtered = from(numbers{20}) |
@@ -558,7 +558,7 @@ TEST(ErrorBudget, OfAFilter) {
   EXPECT_THAT([&] { collect(runtime, filtered); }, ThrowsMessage<stage_error>(HasSubstr("(3)")));
 }
 
-TEST(OnFailure, IsToldOfEveryFailure) {
+TEST(OnFailure, IsCalledForEveryFailure) {
   runtime runtime({.threads = 3});
   std::vector<std::string> told;  // without a lock: one thread at a time
   auto tell = [&](const failure_record& failure) { told.push_back(failure.item); };
@@ -582,7 +582,7 @@ TEST(OnFailure, MayEndTheRun) {
   }
 }
 
-TEST(OnFailure, WhatItThrowsGoesBeforeTheFailureThatEndsTheRun) {
+TEST(OnFailure, AnExceptionOfItReplacesTheFailureThatEndsTheRun) {
   runtime runtime({.threads = 2});
   auto end = [](const failure_record&) { throw std::runtime_error("enough"); };
   for (unsigned concurrency : {1u, 4u}) {
@@ -598,7 +598,7 @@ static task<int> refuse_first(int i) {
 }
 
 // A listener on the reactor would hang there: no task goes on before it returns.
-TEST(OnFailure, MayBlockAndHoldsUpNoReactor) {
+TEST(OnFailure, MayBlockWithoutBlockingAReactor) {
   runtime runtime({.threads = 2});
   gate last;
   std::vector<std::string> told;
@@ -624,7 +624,7 @@ static task<int> refuse_first_at_length(int i) {
 }
 
 // Longer than what a pipe holds, so that the write waits for a reader.
-TEST(FailureLog, MayBlockAndHoldsUpNoReactor) {
+TEST(FailureLog, MayBlockWithoutBlockingAReactor) {
   temp_dir dir;
   auto path = dir / "pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
@@ -648,7 +648,7 @@ static int refuse_in_vain(std::atomic<int>& failed) {
 static task<int> refuse_later(std::atomic<int>& failed) { co_return refuse_in_vain(failed); }
 
 // What a stage has begun meanwhile may fail too.
-TEST(OnFailure, ThatIsSlowHoldsUpStagesSoThatFewFailuresWaitForIt) {
+TEST(OnFailure, ThatIsSlowBlocksStagesSoThatFewFailuresWait) {
   constexpr int most_waiting = 1000 + 8;
   runtime runtime({.threads = 3});
   std::atomic<int> failed = 0;
@@ -722,7 +722,7 @@ static async_generator<int> pass_on(async_generator<int> in) {
   while (auto* item = co_await in.next()) co_yield *item;
 }
 
-TEST(OnFailure, WhatItThrowsIsNoFailureOfTheStagesBehind) {
+TEST(OnFailure, AnExceptionOfItIsNoFailureOfLaterStages) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   auto end = [&](const failure_record& failure) {
@@ -814,7 +814,7 @@ TEST(Failure, ATaskThatEndsInTimeIsNotDisturbed) {
   EXPECT_THAT(collect(runtime, timed), ElementsAre(0, 1, 2));
 }
 
-TEST(Failure, AFunctionThatComesTooLateFails) {
+TEST(Failure, AFunctionThatReturnsTooLateFails) {
   runtime runtime({.threads = 2});
   const auto limit = 1ms;
   auto late = [limit](int i) {
@@ -997,7 +997,7 @@ class copied_badly {
   int number_;
 };
 
-TEST(Retry, OfARunIsForStagesThatDoNotSayIt) {
+TEST(Retry, OfARunAppliesToStagesWithoutOne) {
   runtime runtime({.threads = 2});
   std::array<std::atomic<int>, 4> calls{};
   auto good_at = [&](std::size_t stage, int calls_needed) {
@@ -1077,7 +1077,7 @@ struct throws_when_called {
   }
 };
 
-TEST(Failure, OfAStageThatCannotBeginNamesIt) {
+TEST(Failure, OfAStageThatCannotStartNamesIt) {
   runtime runtime({.threads = 1});
   auto message_of = [&](const pipeline<int>& what) { return only_failure(runtime, what); };
   auto some = from(numbers{3});
@@ -1098,7 +1098,7 @@ static pipeline<int> failing_after(int count) {
   return from([count]() -> async_generator<int> { return give_and_fail(count); });
 }
 
-TEST(Failure, ComesBehindWhatStagesHoldBack) {
+TEST(Failure, IsReportedAfterTheItemsThatStagesHold) {
   runtime runtime({.threads = 2});
   auto given_by = [&]<class T>(const pipeline<T>& what) {
     std::vector<T> given;
@@ -1143,7 +1143,7 @@ class pairs_up_to {
   pairs pairs_;
 };
 
-TEST(Failure, OfAStageThatHoldsItemsBackComesBehindThem) {
+TEST(Failure, OfAStageThatHoldsItemsIsReportedAfterThem) {
   runtime runtime({.threads = 1});
   auto given_by = [&](const pipeline<std::vector<int>>& what) {
     std::vector<std::vector<int>> given;
@@ -1161,7 +1161,7 @@ TEST(Failure, OfAStageThatHoldsItemsBackComesBehindThem) {
               ElementsAre(SizeIs(2), SizeIs(2), SizeIs(1)));
 }
 
-TEST(Failure, WhatIsHeldBackGoesNowhereAfterAStop) {
+TEST(Failure, AfterAStopHeldItemsAreDropped) {
   runtime runtime({.threads = 2});
   gate held;
   int seen = 0;
@@ -1186,7 +1186,7 @@ TEST(FromIndex, AnItemThatCannotBeMadeIsDroppedWhereTheRunSaysSo) {
               ThrowsMessage<stage_error>(HasSubstr("source (item 1): odd")));
 }
 
-TEST(FromIndex, GoesOnFromAStateBehindItemsThatAreDropped) {
+TEST(FromIndex, ResumesFromAStateBehindDroppedItems) {
   runtime runtime({.threads = 1});
   auto picky = from_index(9, [](std::uint64_t i) { return refuse_odd(static_cast<int>(i)); });
   auto items = runtime.run(picky, {.on_error = on_error::skip});

@@ -50,7 +50,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 
-TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
+TEST(Run, DeliversEveryItemInAnOrdinaryLoop) {
   runtime runtime({.threads = 2});
   auto doubled = from(up_to(100)) | map([](int i) { return 2 * i; });
   int expected = 0;
@@ -66,7 +66,7 @@ static void take_in_a_loop(run<int>& items, std::uint64_t most, std::vector<int>
   }
 }
 
-TEST(Run, LoopsThatAreLeftTakeEveryItemOnceBetweenThem) {
+TEST(Run, ConsecutiveLoopsTakeEveryItemOnce) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -122,7 +122,7 @@ struct moved_elsewhere {
   int value;
 };
 
-TEST(Run, GoesOnBehindItemsThatCannotBeMovedToTheConsumer) {
+TEST(Run, ContinuesAfterItemsWhoseMoveThrows) {
   runtime runtime({.threads = 1});
   auto made = from(numbers{-1}) | map([](int i) { return moved_elsewhere(i); });
   auto items = runtime.run(made);
@@ -307,7 +307,7 @@ TEST(Run, MayBeStoppedAnyNumberOfTimesFromSeveralThreads) {
   }
 }
 
-TEST(Run, AStopAfterItsEndIsNone) {
+TEST(Run, AStopAfterItsEndHasNoEffect) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(3)) | map([](int i) { return i; }, {.concurrency = 2}));
   EXPECT_THAT(collect(items), ElementsAre(0, 1, 2));
@@ -461,7 +461,7 @@ static task<int> sleep_in(test::occupancy& where, int first, int item) {
   co_return item;
 }
 
-TEST(Run, AFailureInTheMiddleEndsWhatIsBeforeItAndLetsWhatIsBehindItFinish) {
+TEST(Run, AFailureStopsEarlierStagesAndLetsLaterOnesFinish) {
   runtime runtime({.threads = 4});
   for (unsigned concurrency : {1u, 2u}) {
     test::occupancy asleep;
@@ -656,7 +656,7 @@ TEST(Run, WaitingForItInsideOfAFunctionOfARunIsRefused) {
   }
 }
 
-TEST(Run, AwaitedInsideOfAStageOfAnotherRun) {
+TEST(Run, MayBeAwaitedInAStageOfAnotherRun) {
   runtime runtime({.threads = 2});
   auto inner = from(up_to(10)) | map([](int i) { return i; }, {.concurrency = 2});
   auto outer =
@@ -702,7 +702,7 @@ TEST(Run, KeepsToItsMemoryWhereAPlainFunctionTakesIt) {
   EXPECT_LE(runtime.memory().stats().peak_bytes, 3 * bytes);
 }
 
-TEST(Run, TellsThatItWaitedForMemory) {
+TEST(Run, CountsTheTimeItWaitedForMemory) {
   runtime runtime({.threads = 2, .memory_bytes = 1000});
   auto buffers = from(up_to(3)) | map([](int) { return fill_buffer(1000); }, {.concurrency = 1});
   auto items = runtime.run(buffers);
@@ -734,7 +734,7 @@ TEST(Run, FailuresNameStageItemAndCause) {
   }
 }
 
-TEST(Run, FailuresThatAreNoStdExceptionArriveAsWell) {
+TEST(Run, FailuresOfOtherTypesThanStdExceptionAreReported) {
   runtime runtime({.threads = 2});
   for (unsigned concurrency : {1u, 4u}) {
     auto items = runtime.run(from(up_to(5)) | map([](int) -> int { throw 42; },
@@ -793,7 +793,7 @@ TEST(Run, EndsAtAnyMoment) {
   }
 }
 
-TEST(Run, GoesOnAfterATimeout) {
+TEST(Run, ContinuesAfterATimeout) {
   runtime runtime({.threads = 2});
   test::gate held;
   auto gated = from(up_to(3)) | map([&](int i) {
@@ -933,7 +933,7 @@ static task<> beside(task<> first, task<> second) {
   co_await when_all(std::move(first), std::move(second));
 }
 
-TEST(Run, IsTakenFromByOneAtATime) {
+TEST(Run, AllowsOneConsumerAtATime) {
   runtime runtime({.threads = 2});
   event gate;
   auto hold = [&gate](int i) -> task<int> {
@@ -1024,7 +1024,7 @@ TEST(RunWithoutAnEpoch, WarnsOnceIfItMakesTheSameChoicesAgain) {
                     "{.epoch = epoch}."));
 }
 
-TEST(RunWithoutAnEpoch, WarnsAlsoIfTheStagesBehindTheChoiceAreMadeAnew) {
+TEST(RunWithoutAnEpoch, WarnsAlsoIfOnlyLaterStagesAreMadeAgain) {
   runtime runtime({.threads = 2});
   auto list = from(up_to(6));
   auto stream = list | filter([](int) { return true; });
@@ -1038,7 +1038,7 @@ TEST(RunWithoutAnEpoch, WarnsAlsoIfTheStagesBehindTheChoiceAreMadeAnew) {
   }
 }
 
-TEST(RunWithoutAnEpoch, WarnsNotOfNumbersThatAreDrawnByAnotherSeed) {
+TEST(RunWithoutAnEpoch, DoesNotWarnOfNumbersDrawnWithAnotherSeed) {
   auto drawn = from(up_to(5)) | map(draw_one, {.name = "augment"});
   EXPECT_THAT(warnings_of(drawn, {{.seed = 1}, {.seed = 2}, {.seed = 3}}), IsEmpty());
   EXPECT_THAT(warnings_of(drawn, {{.seed = 1}}), ElementsAre(HasSubstr("augment makes the same")));
@@ -1047,12 +1047,12 @@ TEST(RunWithoutAnEpoch, WarnsNotOfNumbersThatAreDrawnByAnotherSeed) {
               ElementsAre(HasSubstr("shuffle makes the same")));
 }
 
-TEST(RunWithoutAnEpoch, WarnsNotOfAShuffleThatOneRunHasTwice) {
+TEST(RunWithoutAnEpoch, DoesNotWarnOfAShuffleThatOneRunHasTwice) {
   auto shuffled = from(up_to(5)) | shuffle();
   EXPECT_THAT(warnings_of(merge(std::vector{shuffled, shuffled}), {{}}), IsEmpty());
 }
 
-TEST(RunWithoutAnEpoch, WarnsNotIfTheEpochIsGivenOrDoesNotMatter) {
+TEST(RunWithoutAnEpoch, DoesNotWarnIfTheEpochIsSetOrDoesNotMatter) {
   auto shuffled = from(up_to(5)) | shuffle();
   EXPECT_THAT(warnings_of(shuffled, {{.epoch = 0}, {.epoch = 0}, {}}), IsEmpty());
   EXPECT_THAT(warnings_of(from(up_to(5)) | map(same) | shard({}), {{}, {}, {}}), IsEmpty());
@@ -1061,7 +1061,7 @@ TEST(RunWithoutAnEpoch, WarnsNotIfTheEpochIsGivenOrDoesNotMatter) {
   EXPECT_THAT(warnings_of(from(up_to(5)) | shuffle(), {{}}), IsEmpty());
 }
 
-TEST(RunWithoutAnEpoch, ThatGoesOnFromAStateHasTheEpochOfTheState) {
+TEST(RunWithoutAnEpoch, ThatResumesFromAStateHasTheEpochOfTheState) {
   runtime runtime({.threads = 2});
   auto shuffled = from(up_to(5)) | shuffle();
   std::vector<std::string> warnings;
@@ -1074,7 +1074,7 @@ TEST(RunWithoutAnEpoch, ThatGoesOnFromAStateHasTheEpochOfTheState) {
   EXPECT_THAT(warnings, IsEmpty());
 }
 
-TEST(RunWithoutAnEpoch, EndsByWhatTheWarningThrows) {
+TEST(RunWithoutAnEpoch, EndsWithTheExceptionOfOnWarning) {
   runtime runtime({.threads = 2});
   auto shuffled = from(up_to(5)) | shuffle();
   collect(runtime, shuffled);

@@ -238,7 +238,7 @@ TEST_F(StateOfAnything, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes)
   }
 }
 
-TEST_F(StateOfAnything, AnEpochIsGoneOnWithAndOthersFollow) {
+TEST_F(StateOfAnything, AnEpochResumesAndOthersFollow) {
   auto seed = new_seed();
   for (std::uint64_t i = 0; i < 20; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
@@ -280,7 +280,7 @@ class broken_once {
   std::set<int> failed_;
 };
 
-TEST_F(StateOfAnything, ARunThatHasFailedIsGoneOnWith) {
+TEST_F(StateOfAnything, AFailedRunResumes) {
   auto seed = new_seed();
   for (std::uint64_t i = 0; i < 20; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
@@ -326,7 +326,7 @@ static std::vector<ints> with_failures(std::function<pipeline<ints>()> make, run
   }
 }
 
-TEST_F(StateOfAnything, ARunThatFailsOrExceedsItsBudgetIsGoneOnWith) {
+TEST_F(StateOfAnything, ARunThatFailsOrExceedsItsBudgetResumes) {
   auto seed = new_seed();
   runtime first({.threads = 3});
   int failed = 0;
@@ -380,7 +380,7 @@ class shared_source {
   const numbered_files& files_;
 };
 
-TEST_F(StateOfAnything, AnyNumberOfRanksGoesOnFromAnyOther) {
+TEST_F(StateOfAnything, AnyNumberOfRanksResumesFromAnyOther) {
   auto seed = new_seed();
   runtime runtime({.threads = 2});
   for (std::uint64_t i = 0; i < 12; ++i) {

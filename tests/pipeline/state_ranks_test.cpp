@@ -320,7 +320,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   EXPECT_THAT(merging({far(0, 0), far(1, std::uint64_t{1} << 30)}), says("they are too far apart"));
 }
 
-TEST(MergeStates, AddsThePositionsThatEachRankHasOfItsOwn) {
+TEST(MergeStates, AddsTheOwnPositionsOfEachRank) {
   std::vector<state> ranks(2);
   for (std::uint64_t rank = 0; rank < 2; ++rank) {
     ranks[rank] = {.rank = rank, .world = 2, .sources = {{.first = rank}}};

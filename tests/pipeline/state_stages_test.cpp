@@ -180,7 +180,7 @@ TEST(StateOfRetry, CountsAnItemOnceHoweverManyCallsItTook) {
   });
 }
 
-TEST(StateOfSubstitutes, IsThatOfTheItemsWhosePlaceTheyTake) {
+TEST(StateOfSubstitutes, IsThatOfTheReplacedItems) {
   expect_exact([](random& draw) {
     auto odd_only = [](int i) {
       if (i % 2 == 0) throw std::runtime_error("even");

@@ -83,7 +83,7 @@ TEST(TunedStages, AreJudgedByEverySecondInterval) {
   EXPECT_EQ(counters.workers, 128u);
 }
 
-TEST(TunedStages, TasksThatComputeAreNotRaisedBeyondWhatTheirCpusGive) {
+TEST(TunedStages, TasksThatComputeAreNotRaisedBeyondTheirCpus) {
   for (unsigned cpus : {1u, 4u, 16u}) {
     tuned_stages stages;
     stage_counters counters("parse");
@@ -114,7 +114,7 @@ TEST(TunedStages, AreNotLookedAtTwiceInOneInterval) {
   EXPECT_EQ(stage.now().concurrency, 16u);
 }
 
-TEST(TunedStages, GoOnWhereTheyWereWhenTheyAreOpenedAgain) {
+TEST(TunedStages, ContinueWithTheirSettingWhenTheyAreOpenedAgain) {
   tuned_stages stages;
   stage_counters counters("fetch");
   looks time;
@@ -141,7 +141,7 @@ TEST(TunedStages, AreNoLongerTunedWhereTheyHaveBeenOpenedElsewhere) {
   stages.look(clock::now() + 1h);
 }
 
-TEST(TunedStages, BeginAnEpochWithTheBestOfTheLast) {
+TEST(TunedStages, StartAnEpochWithTheBestOfTheLast) {
   tuned_stages stages;
   looks time;
   stage_counters before("fetch");
@@ -191,7 +191,7 @@ TEST(TunedStages, AreListedFromTheSourceOn) {
             "parse: {.concurrency = 2, .buffer = 4}\npad: {.concurrency = 3}\n");
 }
 
-TEST(TunedStages, HaveTheNamesThatTheyAreGivenLast) {
+TEST(TunedStages, HaveTheNamesOfTheLastRename) {
   tuned_stages stages;
   stage_counters counters("map");
   busy_stage tuned(stages, counters);
