@@ -171,7 +171,7 @@ TEST(Background, AFailureAfterTheLastItemIsNotLost) {
               ThrowsMessage<stage_error>(HasSubstr("write: cannot write what is left")));
 }
 
-TEST(Background, IsBegunOnceInARunWhoseStepsAreOpenedSeveralTimes) {
+TEST(Background, StartsOnceInARunWhoseStepsAreOpenedSeveralTimes) {
   auto log = std::make_shared<work_log>();
   runtime runtime({.threads = 2});
   auto once = from(up_to(20)) | background(return_at_once, {}, log);
@@ -179,7 +179,7 @@ TEST(Background, IsBegunOnceInARunWhoseStepsAreOpenedSeveralTimes) {
   EXPECT_EQ(log->begun, 1);
 }
 
-TEST(Background, IsNotBegunBeforeACacheThatGivesAllItems) {
+TEST(Background, UpstreamOfAFullCacheDoesNotStart) {
   auto log = std::make_shared<work_log>();
   runtime runtime({.threads = 2});
   auto kept = from(up_to(20)) | background(return_at_once, {}, log) | cache();

@@ -126,7 +126,7 @@ TEST_P(Reactor, OpensReadsAndCloses) {
   EXPECT_EQ(fcntl(fd, F_GETFD), -1);
 }
 
-TEST_P(Reactor, GivesTheErrorOfTheSystemCall) {
+TEST_P(Reactor, ReturnsTheErrorOfTheSystemCall) {
   runtime runtime(options());
   EXPECT_EQ(sync_wait(runtime, make_call(open_call("/no/such/file"))), -ENOENT);
   std::string text(1, ' ');
@@ -168,7 +168,7 @@ TEST_P(Reactor, ACancelledReadLeavesItsBufferAloneAfterwards) {
   EXPECT_EQ(sync_wait(runtime, make_call(read_call(pipe.read_end, still_there))), 8);
 }
 
-TEST_P(Reactor, NothingIsBegunAfterAStop) {
+TEST_P(Reactor, NothingStartsAfterAStop) {
   runtime runtime(options());
   std::stop_source stop;
   stop.request_stop();
@@ -408,7 +408,7 @@ static int workers_of(pid_t reactor) {
   return count;
 }
 
-TEST_P(Reactor, ACopyThatIsToBeMadeApartIsMadeByAnotherThread) {
+TEST_P(Reactor, AReadMarkedApartRunsOnAnotherThread) {
   temp_dir dir;
   auto path = dir.write("file", std::string(1'000'000, 'x'));
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -435,7 +435,7 @@ static void compute_for_long() {
   while (used() < end) {}
 }
 
-TEST_P(Reactor, AStepThatHasRunOthersIsWatchedOn) {
+TEST_P(Reactor, AStepThatRunsOthersIsStillWatched) {
   runtime runtime(options(1));
   std::vector<detail::activity::step> long_steps;
   run_on_reactor(runtime, [&] {

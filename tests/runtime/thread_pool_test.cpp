@@ -112,7 +112,7 @@ TEST(ThreadPool, RunsJobsInTheOrderOfTheirArrivalHoweverNearTheyAre) {
   EXPECT_EQ(order, expected);
 }
 
-TEST(ThreadPool, TellsWhetherTheNextJobIsNearer) {
+TEST(ThreadPool, KnowsWhetherTheNextJobIsNearer) {
   std::vector<int> order;
   numbered_job near{order, 0};
   thread_pool pool({.threads = 1});
@@ -126,7 +126,7 @@ TEST(ThreadPool, TellsWhetherTheNextJobIsNearer) {
   block.lift();
 }
 
-TEST(ThreadPool, TellsWhetherAThreadIsIdle) {
+TEST(ThreadPool, KnowsWhetherAThreadIsIdle) {
   thread_pool pool({.threads = 2});
   test::wait_until([&] { return pool.has_idle_thread(); });
   roadblock first(pool);
@@ -354,7 +354,7 @@ static std::vector<unsigned> cpus_of_this_thread() {
   return cpus;
 }
 
-TEST(ThreadPool, KeepsToTheCpusThatItIsGiven) {
+TEST(ThreadPool, KeepsToTheCpusOfItsOptions) {
   cpu_set_t mine;
   ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
   unsigned last = CPU_SETSIZE - 1;
@@ -420,7 +420,7 @@ TEST(AvailableCpus, ReadsTheListsOfLinux) {
     EXPECT_THROW(detail::cpus_in_list(odd), error) << odd;
 }
 
-TEST(ThreadPoolDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
+TEST(ThreadPoolDeathTest, DestructionOnOneOfItsThreadsEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto destroy = [](thread_pool* pool) {
     pool->post({[](void* object) noexcept { delete static_cast<thread_pool*>(object); }, pool});
