@@ -111,7 +111,7 @@ TEST(ByteLimits, OfAFlatMapBoundThePartsOfEachItem) {
 }
 
 // The first item waits for the second.
-TEST(ByteLimits, OfAFlatMapLetNoItemStopAnother) {
+TEST(ByteLimits, OfAFlatMapLetNoItemBlockAnother) {
   runtime runtime({.threads = 2});
   for (std::uint64_t bytes : {std::uint64_t{0}, limit, detail::unlimited_bytes - 1}) {
     event second;
@@ -169,7 +169,7 @@ struct tree {
   std::size_t size() const { return children.size(); }
 };
 
-TEST(ByteLimits, AreTakenForRangesThatTellTheirBytesAndRefusedForTrees) {
+TEST(ByteLimits, AreAcceptedForRangesWithBytesAndRefusedForTrees) {
   runtime runtime({.threads = 1});
   auto some = from(up_to(5)) | map([](int) { return measured(); });
   EXPECT_EQ(test::collect(runtime, some | prefetch(2, {.bytes = 10})).size(), 5u);
@@ -184,7 +184,7 @@ struct nameless {
   std::string name = {};
 };
 
-TEST(ByteLimits, AreRefusedForItemsThatDoNotTellTheirBytes) {
+TEST(ByteLimits, AreRefusedForItemsWithoutBytes) {
   auto unknown = from(up_to(3)) | map([](int) { return nameless(); });
   auto refused = [](const char* stage_and_option) {
     return ThrowsMessage<error>(

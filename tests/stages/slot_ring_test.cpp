@@ -121,7 +121,7 @@ struct parties {
 
 static constexpr auto none = slot_ring::none;
 
-TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
+TEST(SlotRing, HandsOutEverySlotOnceAndThenParksTheFeeder) {
   parties all(4);
   all.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3));
@@ -130,7 +130,7 @@ TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3, none));
 }
 
-TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
+TEST(SlotRing, AFilledSlotWakesTheParkedWorkerOnce) {
   parties all(4);
   all.start_worker(all.take_filled());
   all.start(parties::feed(all.slots, all.fed, 3));
@@ -260,7 +260,7 @@ TEST(SlotRing, DeliversInInputOrder) {
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
 }
 
-TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
+TEST(SlotRing, WithoutMemoryStartsOnlyTheItemThatTheConsumerWaitsFor) {
   parties all(4);
   auto too_much = all.memory.allocate_now(2 * all.memory.stats().limit_bytes);
   all.start(parties::feed(all.slots, all.fed, 5));
@@ -272,7 +272,7 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
   all.run_all();
 }
 
-TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
+TEST(SlotRing, StartsNoMoreItemsThanFitIntoFreeMemory) {
   parties all(8);
   all.start(parties::feed(all.slots, all.fed, 1));
   all.counters.record_at_once(all.memory.stats().limit_bytes / 2);
@@ -299,7 +299,7 @@ static task<> take_slots(slot_ring& slots, std::size_t count, std::size_t& last)
   for (; count > 0; --count) last = co_await slots.take_done(last);
 }
 
-TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
+TEST(SlotRing, StartsTheItemsThatFitIntoItsLimitInBytes) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   for (std::uint64_t round = 0; round < 200; ++round) {
@@ -332,7 +332,7 @@ TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
   }
 }
 
-TEST(SlotRing, BeginsAsManyItemsAsThereAreWorkersWhileNoResultTellsItsBytes) {
+TEST(SlotRing, StartsOneItemPerWorkerUntilAResultReportsItsBytes) {
   buffer_pool memory(1'000);
   stage_counters counters("stage");
   slot_ring slots({.slots = 64, .workers = 3, .bytes = 1'000}, memory, std::make_shared<demand>());
@@ -414,7 +414,7 @@ TEST(SlotRing, AllocatesNothingForItsItems) {
   }
 }
 
-TEST(SlotRing, LosesNoWorkerThatABoundLetsBeginWithoutMemory) {
+TEST(SlotRing, LosesNoWorkerThatABoundLetsStartWithoutMemory) {
   parties all(200, 100);
   all.slots.bound(0, 200);
   for (int i = 0; i < 100; ++i) all.start_worker(all.take_filled());

@@ -93,7 +93,7 @@ static task<> take_one(async_generator<counted> from, std::vector<int>& values) 
   if (auto* value = co_await from.next()) values.push_back(value->value());
 }
 
-TEST(SplitInterleavings, EachPathTakesTheItemsThatAreGivenToIt) {
+TEST(SplitInterleavings, EachPathTakesTheItemsThatAreSentToIt) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths;
@@ -144,7 +144,7 @@ TEST(SplitInterleavings, AFailureOfTheInputReachesThePathsBehindTheirItems) {
   });
 }
 
-TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnItemIsTaken) {
+TEST(SplitInterleavings, AnInputBlockedByAPathResumesWhenAnItemIsTaken) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths;
@@ -170,7 +170,7 @@ static task<> give_six(two_paths& to) {
 }
 
 // The input waits with more than half of the capacity in use.
-TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnotherPathWaitsForItems) {
+TEST(SplitInterleavings, AnInputBlockedByAPathResumesWhenAnotherPathIsStarved) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths(2);
@@ -186,7 +186,7 @@ TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnotherPathWai
   });
 }
 
-TEST(SplitInterleavings, AnInputThatWaitsForRoomInAllPathsResumesWhenBothHaveTakenAnItem) {
+TEST(SplitInterleavings, AnInputBlockedByAllPathsResumesWhenBothTakeAnItem) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths;

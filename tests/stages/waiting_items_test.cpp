@@ -100,7 +100,7 @@ struct random_deeds : random_deed {
   }
 };
 
-TEST(WaitingItems, AFunctionThatTakesSeveralGivesWhatItGivesForEachAlone) {
+TEST(WaitingItems, SeveralAtATimeHaveTheSameOutcomeAsEachAlone) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   runtime runtime({.threads = 3});
@@ -168,7 +168,7 @@ static void give_all(waiting& items) {
   while (auto next = items.next()) give_itself(*next);
 }
 
-TEST(WaitingItems, AreTakenUpToTheNumberAndFurtherOnesWhenOneHasEnded) {
+TEST(WaitingItems, AreTakenUpToTheNumberAndThenAsOthersEnd) {
   one_worker worker;
   several<2> function{[](waiting& items) {
     auto first = wait_for_next(items);
@@ -209,7 +209,7 @@ TEST(WaitingItems, NoItemWaitsForAnother) {
   EXPECT_EQ(count, 20);
 }
 
-TEST(WaitingItems, WhatHasEndedGoesOnBeforeTheFunctionReturns) {
+TEST(WaitingItems, EndedItemsAreDeliveredBeforeTheFunctionReturns) {
   one_worker worker;
   std::atomic<int> seen = 0;
   several<2> function{[&](waiting& items) {
@@ -322,7 +322,7 @@ TEST(WaitingItems, CopiesForAnotherAttemptGoWithTheirItems) {
   EXPECT_THAT(collect(runtime, what), SizeIs(20));
 }
 
-TEST(WaitingItems, AreEndedOnce) {
+TEST(WaitingItems, CanBeEndedOnlyOnce) {
   one_worker worker;
   several<2> function{[](waiting& items) {
     while (auto next = items.next()) {
@@ -378,7 +378,7 @@ TEST(WaitingItems, FailAloneIfTheyTakeTooLong) {
   EXPECT_THAT(worker.collect(3, function), ElementsAre(0, 1, 2));
 }
 
-TEST(WaitingItems, NoMoreAreGivenWhenTheRunIsStopped) {
+TEST(WaitingItems, NoMoreAreReturnedAfterAStop) {
   runtime runtime({.threads = 2});
   std::atomic<int> ended = 0;
   several<2> endless{[&](waiting& items) {
@@ -401,7 +401,7 @@ static void outlast_a_turn() {
 
 // The thread's worker of the stage behind has begun before the first item, so that it waits for one
 // when the first call begins.
-TEST(WaitingItems, ACallThatHasLastedGivesWayWhereNearerWorkWaitsAndOnlyThere) {
+TEST(WaitingItems, ALongCallYieldsTheThreadOnlyToNearerWork) {
   constexpr int all = 8;
   thread_pool shared({.threads = 1});
   runtime runtime({.threads = 2});
@@ -441,7 +441,7 @@ TEST(WaitingItems, ACallThatHasLastedGivesWayWhereNearerWorkWaitsAndOnlyThere) {
   EXPECT_GE(calls, 2);
 }
 
-TEST(WaitingItems, AStageHoldsThoseInHandAndAsManyThatWait) {
+TEST(WaitingItems, AStageHoldsItemsInFlightAndAsManyWaitingOnes) {
   constexpr unsigned at_a_time = 4, buffer = 3;
   constexpr int held = 1 + buffer + 2 * (at_a_time - 1);
   thread_pool own({.threads = 1});
@@ -545,7 +545,7 @@ struct much_later {
 };
 
 // Item 1 has the memory that items 2 and 3 would wait for, and is not delivered before item 0 is.
-TEST(WaitingItems, OneThatHasNoMemoryIsTriedAgainBehindTheFirst) {
+TEST(WaitingItems, OneWithoutMemoryIsTriedAgainBehindTheFirst) {
   thread_pool own({.threads = 1});
   runtime runtime({.threads = 2, .memory_bytes = 2'000});
   std::vector<int> alone;
@@ -610,7 +610,7 @@ struct both_busy {
 };
 
 // Else the worker might wait for the memory of item 3 while it has what the run waits for.
-TEST(WaitingItems, WhatHasFoundNoMemoryIsNotTakenBehindLaterItems) {
+TEST(WaitingItems, ItemsWithoutMemoryAreNotTakenBehindLaterItems) {
   thread_pool own({.threads = 2});
   runtime runtime({.threads = 2, .memory_bytes = 2'000});
   std::atomic<both_busy::moment> now = both_busy::at_first;
@@ -671,7 +671,7 @@ TEST(WaitingItems, AreNotTakenBeyondTheMemoryThatIsFree) {
   EXPECT_LE(most, 2u);
 }
 
-TEST(WaitingItems, WhatTheyWereToldToNeedAndHaveNotTakenIsGivenBackWhenTheyEnd) {
+TEST(WaitingItems, UnusedReservedMemoryIsReleasedWhenTheyEnd) {
   thread_pool own({.threads = 1});
   runtime runtime({.threads = 2});
   const auto used = [&] { return runtime.memory().stats().used_bytes; };
@@ -724,7 +724,7 @@ TEST(WaitingItems, HooksSeeEachOfThem) {
   EXPECT_EQ(hooks.inside, 0);
 }
 
-TEST(WaitingItems, AWorkerMayHaveAFunctionOfItsOwn) {
+TEST(WaitingItems, EachWorkerMayHaveASeparateFunction) {
   runtime runtime({.threads = 3});
   std::atomic<int> made = 0;
   auto make = [&] {
