@@ -80,7 +80,7 @@ TEST(RangeAllocator, AnAllocationThatRunsOutOfMemoryChangesNothing) {
   }
 }
 
-// What is used, as a map of its own; free bytes by addition.
+// Compares the allocator with a map of the used ranges and a sum of the free bytes.
 TEST(RangeAllocator, RangesDoNotOverlap) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
