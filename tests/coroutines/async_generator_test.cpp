@@ -140,7 +140,7 @@ static task<> take_one(async_generator<counted> in) { co_await in.next(); }
 TEST(AsyncGenerator, DestroysItsValuesIfItIsNotReadToItsEnd) {
   counted::check check;
   sync_wait(take_one(move_on(yield_counted(100, counted(9)))));
-  { auto never_begun = yield_counted(100, counted(9)); }
+  { auto never_started = yield_counted(100, counted(9)); }
 }
 
 struct named_number {
@@ -219,7 +219,7 @@ static async_generator<bool> yield_stop_requests() {
   }
 }
 
-static task<std::vector<bool>> ask_in_two_surroundings() {
+static task<std::vector<bool>> ask_in_two_contexts() {
   std::stop_source source;
   source.request_stop();
   auto generator = yield_stop_requests();
@@ -230,7 +230,7 @@ static task<std::vector<bool>> ask_in_two_surroundings() {
 }
 
 TEST(AsyncGenerator, InheritsTheContextOfTheConsumer) {
-  EXPECT_THAT(sync_wait(ask_in_two_surroundings()), ElementsAre(false, true));
+  EXPECT_THAT(sync_wait(ask_in_two_contexts()), ElementsAre(false, true));
 }
 
 static async_generator<int> from_positions(std::vector<std::uint64_t> positions) {

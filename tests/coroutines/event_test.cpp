@@ -85,7 +85,7 @@ TEST(Event, AStoppedWaiterDoesNotWait) {
   EXPECT_EQ(code, errc::stopped);
 }
 
-// Begins a wait on a thread of its own.
+// Starts a wait on a thread of the pool.
 static task<> begin_on(thread_pool& pool, context execution, task<> wait) {
   co_await continue_on(pool);
   co_await with_context(execution, std::move(wait));

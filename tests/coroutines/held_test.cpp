@@ -1,4 +1,4 @@
-// Custom stages: which rule they follow, and what a run delivers that goes on behind them.
+// Custom stages: which rule they follow, and what a run delivers that resumes behind them.
 
 #include <lade/batch.hpp>
 #include <lade/chain.hpp>
@@ -52,7 +52,7 @@ static async_generator<int> at_least(async_generator<int> in, int least) {
 
 static async_generator<int> pass_on(async_generator<int> in) { return at_least(std::move(in), 0); }
 
-// A number that tells both, in any order of joins.
+// A number that identifies both, in any order of joins.
 static int joined(int a, int b) {
   return static_cast<int>((static_cast<unsigned>(a) + 1000u * static_cast<unsigned>(b)) &
                           0x7fff'ffffu);
@@ -108,7 +108,7 @@ static async_generator<int> sort_all(async_generator<int> in) {
   for (auto& item : items) co_yield std::move(item);
 }
 
-// Neighbours that are alike are one item.
+// Joins neighbours with the same quotient by 3.
 static async_generator<int> one_of_neighbours(async_generator<int> in) {
   std::optional<held<int>> before;
   while (auto item = co_await in.next().held()) {

@@ -221,7 +221,7 @@ TEST_P(WithTimeout, TimeInWhichMemoryIsWaitedForDoesNotCount) {
 }
 
 struct two_latches {
-  std::latch begun{1};
+  std::latch started{1};
   std::latch released{1};
 };
 
@@ -234,11 +234,11 @@ TEST_P(WithTimeout, FinishedWorkLeavesNoTimersToABlockedReactor) {
   runtime runtime(options(1));
   runtime.reactor().post({[](void* latches) noexcept {
                             auto& both = *static_cast<two_latches*>(latches);
-                            both.begun.count_down();
+                            both.started.count_down();
                             both.released.wait();
                           },
                           &block});
-  block.begun.wait();
+  block.started.wait();
   sync_wait(runtime, finish_in_time(10));
   auto blocks = test::blocks_in_use();
   sync_wait(runtime, finish_in_time(1000));
@@ -270,16 +270,16 @@ TEST(WithTimeoutOutside, OfARuntimeIsRefused) {
   EXPECT_EQ(code_of([] { sync_wait(with_timeout(1ms, sleep(1ms))); }), errc::no_runtime);
 }
 
-static task<> record_beginning(bool& begun) {
-  begun = true;
+static task<> record_start(bool& started) {
+  started = true;
   co_return;
 }
 
 TEST(WithTimeoutOutside, OfARuntimeStartsNoWork) {
-  bool begun = false;
-  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, record_beginning(begun))); }),
+  bool started = false;
+  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, record_start(started))); }),
             errc::no_runtime);
-  EXPECT_FALSE(begun);
+  EXPECT_FALSE(started);
 }
 
 static task<int> race_sleep_with_timeout(int i) {
