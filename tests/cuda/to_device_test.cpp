@@ -265,7 +265,7 @@ TEST_P(ToDevice, ABatchAtFixedAddressesIsValidUntilAnotherIsCopiedThere) {
 
 // Over the fake driver alone.
 
-// A world of three batches that are copied to the same addresses, whose GPU works when it is told.
+// Three batches that are copied to the same addresses. The GPU works only in run().
 class BatchesAtFixedAddresses : public testing::Test {
  protected:
   BatchesAtFixedAddresses() { first_.synchronize(); }
@@ -471,7 +471,7 @@ TEST(ToDeviceStop, LeavesCopiesInFlightTheirMemory) {
       auto batch = items.wait_next();
       batch->wait_on(trainer);
       queue_copy(batch->tensor(), seen, trainer);
-    }  // the run ends, though no copy has begun
+    }  // the run ends, though no copy has started
     // Another run writes to the pinned memory that is free.
     auto others = runtime.run(numbered_batches(-1) | map([](sample_batch batch) {
                                 std::memset(batch.tensor().bytes(), 0, 8000);

@@ -169,7 +169,7 @@ TEST(ToHostStop, LeavesCopiesInFlightTheirMemory) {
       auto items = runtime.run(numbered_batches(-1) | to_device() | to_host({.memory = &memory}));
       // Two tensors each of the three batches that the stages hold, and two copies back.
       while (driver.calls("memcpy_async") < 8) std::this_thread::yield();
-    }  // the run ends, though no copy has begun
+    }  // the run ends, though no copy has started
     // Others write to the memory that is free.
     auto pool = runtime.memory().over(memory);
     std::vector<buffer> others;
