@@ -261,7 +261,7 @@ class waiting_store final : public store {
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
     if (count_++ == 0) {
-      begun.set();
+      started.set();
       co_await released;
     }
     co_return co_await of_->read_part(std::move(url), offset, bytes, std::move(etag));
@@ -275,7 +275,7 @@ class waiting_store final : public store {
     return of_->stream(std::move(url), options);
   }
 
-  mutable event begun;
+  mutable event started;
   mutable event released;
 
  private:
@@ -290,7 +290,7 @@ TEST_P(DiskCache, ASlowFetchDoesNotBlockOtherReadersForEver) {
   auto waiting = std::make_shared<waiting_store>(remote);
   disk_cache cache(waiting, options_of());
   std::thread first([&] { EXPECT_EQ(read(cache, "s3://b/a"), "content"); });
-  sync_wait(where, await_event(waiting->begun));
+  sync_wait(where, await_event(waiting->started));
   EXPECT_EQ(read(cache, "s3://b/a"), "content");
   waiting->released.set();
   first.join();

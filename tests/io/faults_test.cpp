@@ -334,10 +334,10 @@ TEST_F(DirectFaults, ARunThatWaitsForTheDiskFillsThePageCacheAtTheSecondReading)
   EXPECT_FALSE(read_hurried(paths, io::page_cache::automatic));
 }
 
-// In a process of its own, whose page cache has no room.
+// In a separate process, whose budget for the page cache is used up.
 using DirectFaultsDeathTest = DirectFaults;
 
-TEST_F(DirectFaultsDeathTest, AFileInThePageCacheUsesNoneOfItsBudget) {
+TEST_F(DirectFaultsDeathTest, ReadsACachedFileThroughThePageCacheWithoutABudget) {
   auto reads_past_it = [&] {
     int direct = 0;
     answer = [&](const io_operation& call) {
@@ -359,26 +359,26 @@ TEST_F(DirectFaultsDeathTest, AFileInThePageCacheUsesNoneOfItsBudget) {
   EXPECT_EXIT(check(), testing::ExitedWithCode(0), "");
 }
 
-static task<> hold_permit(detail::open_files& files, event& end, int& begun) {
+static task<> hold_permit(detail::open_files& files, event& end, int& started) {
   auto permit = co_await files.read_whole();
-  ++begun;
+  ++started;
   co_await end;
 }
 
-static task<> hold_permits(detail::open_files& files, int& begun) {
+static task<> hold_permits(detail::open_files& files, int& started) {
   event end;
   scope children(co_await this_context());
-  for (int i = 0; i < 5; ++i) children.start(hold_permit(files, end, begun));
-  EXPECT_EQ(begun, 2);
+  for (int i = 0; i < 5; ++i) children.start(hold_permit(files, end, started));
+  EXPECT_EQ(started, 2);
   end.set();
   co_await children.join();
 }
 
 TEST(OpenFiles, NoMoreReadsAreInProgressThanTheLimitAllows) {
   detail::open_files files(2);
-  int begun = 0;
-  sync_wait(hold_permits(files, begun));
-  EXPECT_EQ(begun, 5);
+  int started = 0;
+  sync_wait(hold_permits(files, started));
+  EXPECT_EQ(started, 5);
 }
 
 static task<> step_aside_and_read(detail::open_files& files) {

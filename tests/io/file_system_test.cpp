@@ -127,7 +127,7 @@ class file_system {
   std::jthread server_;
 };
 
-// Holds calls back until the test lets them go on.
+// Blocks calls until the test opens it.
 class gate {
  public:
   void pass() {

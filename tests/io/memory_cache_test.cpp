@@ -178,7 +178,7 @@ class hungry_store final : public store {
  public:
   task<object_part> read_part(std::string, std::uint64_t, std::size_t, std::string) const override {
     if (count++ == 0) {
-      begun.set();
+      started.set();
       co_await memory_is_taken;
     }
     auto content = co_await allocate(16 << 10);
@@ -191,19 +191,19 @@ class hungry_store final : public store {
   }
   async_generator<buffer> stream(std::string, stream_options) const override { co_return; }
 
-  mutable event begun, memory_is_taken;
+  mutable event started, memory_is_taken;
   mutable std::atomic<int> count = 0;
 };
 
-// The first item waits for the second one, which fetches the object that both want and waits for
-// memory, which the third one has, which is not delivered before the first.
+// The first item waits for the second one, which fetches the object that both need. The second one
+// waits for memory of the third one, which is not delivered before the first.
 class read_in_a_circle {
  public:
   read_in_a_circle(std::shared_ptr<const hungry_store> from, const memory_cache& cache)
       : from_(std::move(from)), cache_(cache) {}
 
   task<buffer> operator()(int item) const {
-    if (item != 1) co_await from_->begun;
+    if (item != 1) co_await from_->started;
     if (item == 2) {
       auto most = co_await allocate(60 << 10);
       from_->memory_is_taken.set();

@@ -1,4 +1,4 @@
-// Runs over URLs: what they tell, and what their states and indexes take for the same.
+// Runs over URLs: which texts they produce, and which URLs their states and indexes identify.
 
 #include <lade/error.hpp>
 #include <lade/from.hpp>
@@ -60,22 +60,22 @@ static std::string tar_of(const std::vector<std::string>& names) {
 
 static shards one_shard(const std::string& name) { return shards(std::vector<std::string>{name}); }
 
-// All that a run tells of itself and of its items.
+// All texts that a run produces about itself and its items.
 template <class T>
-static std::string told_by(runtime& where, const pipeline<T>& stages, trace& into) {
-  std::string told;
-  std::string failures;  // which another thread tells of
+static std::string output_of(runtime& where, const pipeline<T>& stages, trace& into) {
+  std::string output;
+  std::string failures;  // written by another thread
   run_options options{.on_error = on_error::skip,
                       .on_failure = [&](auto& record) { failures += to_json(record); },
                       .trace = &into};
   auto running = where.run(stages, std::move(options));
   for (auto& each : running) {
-    if constexpr (std::same_as<T, sample>) told += each.name();
-    if (told.size() < 100) told += to_json(running.state());
+    if constexpr (std::same_as<T, sample>) output += each.name();
+    if (output.size() < 100) output += to_json(running.state());
   }
-  for (auto& record : running.failures()) told += to_json(record) + record.item + record.what;
-  told += table(running.statistics()) + to_json(running.statistics()) + to_json(running.state());
-  return told + failures;
+  for (auto& record : running.failures()) output += to_json(record) + record.item + record.what;
+  output += table(running.statistics()) + to_json(running.statistics()) + to_json(running.state());
+  return output + failures;
 }
 
 TEST_F(RemoteRun, ShowsNoSecrets) {
@@ -85,7 +85,7 @@ TEST_F(RemoteRun, ShowsNoSecrets) {
   test::web_server server([&](auto& request) { return reply_with(files, request); });
   temp_dir dir;
   runtime runtime;
-  std::string told;
+  std::string output;
   trace recorded(dir / "trace");
   for (const auto& query : {signature, std::string("?token=SECRET")}) {
     std::vector<std::string> names;
@@ -97,18 +97,18 @@ TEST_F(RemoteRun, ShowsNoSecrets) {
     auto file = sync_wait(runtime, open_tokens(server.url("/a.bin" + query), element_type::u16));
     token_windows windows(file, {.length = 2});
     auto by_index = from_index(windows.size(), std::identity(), {.identity = windows.identity()});
-    told += told_by(runtime, streamed, recorded);
-    told += told_by(runtime, from(samples) | map(io::read), recorded);
-    told += told_by(runtime, from(indexed) | map(indexed.read()), recorded);
-    told += told_by(runtime, by_index | map(read_tokens(windows)), recorded);
+    output += output_of(runtime, streamed, recorded);
+    output += output_of(runtime, from(samples) | map(io::read), recorded);
+    output += output_of(runtime, from(indexed) | map(indexed.read()), recorded);
+    output += output_of(runtime, by_index | map(read_tokens(windows)), recorded);
   }
   recorded.finish();
   std::ifstream kept(dir / "trace");
-  told += std::string(std::istreambuf_iterator<char>(kept), {});
-  EXPECT_THAT(told, HasSubstr("/a.tar?"));
-  EXPECT_THAT(told, HasSubstr("/absent.tar?"));
-  EXPECT_THAT(told, HasSubstr("\"a.bin?"));
-  EXPECT_EQ(told.find("SECRET"), told.npos) << told;
+  output += std::string(std::istreambuf_iterator<char>(kept), {});
+  EXPECT_THAT(output, HasSubstr("/a.tar?"));
+  EXPECT_THAT(output, HasSubstr("/absent.tar?"));
+  EXPECT_THAT(output, HasSubstr("\"a.bin?"));
+  EXPECT_EQ(output.find("SECRET"), output.npos) << output;
 }
 
 // The keys behind the state of a run that has delivered one item.

@@ -87,7 +87,7 @@ TEST(TarSamples, AreAnIndexSourceWhoseIdentityIsThatOfACopyElsewhere) {
   EXPECT_NE(fewer.identity(), samples.identity());
 }
 
-// An index gives what no stream can: equal steps, and a state behind a window and a batch.
+// An index supports what no stream can: equal steps, and a state behind a window and a batch.
 TEST(TarSamples, ShuffledShardsResumeExactly) {
   temp_dir dir;
   runtime runtime({.threads = 3});
@@ -102,10 +102,11 @@ TEST(TarSamples, ShuffledShardsResumeExactly) {
     EXPECT_EQ(whole.size(), 5u);
     for (auto& each : whole) seen.insert(each.begin(), each.end());
     for (std::size_t first = 1; first < whole.size(); ++first) {
-      auto begun = runtime.run(batches);
+      auto interrupted = runtime.run(batches);
       std::vector<std::vector<std::string>> got;
-      while (got.size() < first) got.push_back(*begun.wait_next());
-      auto rest = collect(runtime, batches, {.state = state_from_json(to_json(begun.state()))});
+      while (got.size() < first) got.push_back(*interrupted.wait_next());
+      auto rest =
+          collect(runtime, batches, {.state = state_from_json(to_json(interrupted.state()))});
       got.insert(got.end(), rest.begin(), rest.end());
       EXPECT_EQ(got, whole) << first;
     }
@@ -197,7 +198,7 @@ TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
   unmount("tars://");
 }
 
-// Where a server says no strong entity tag, nothing tells an archive from one of its size.
+// Without a strong entity tag, an archive cannot be distinguished from another of the same size.
 TEST(TarSamples, OfAnObjectWithoutATagAreIndexedEachTime) {
   temp_dir dir;
   auto remote = std::make_shared<test::counted_store>();

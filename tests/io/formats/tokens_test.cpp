@@ -401,10 +401,10 @@ TEST_P(RangedTokens, ResumeFromAStateOfTheMappedFile) {
   auto mapped = windows_at(dir / "");
   auto ranged = windows_at("objects://b/");
   std::vector<std::uint16_t> firsts;
-  auto begun = runtime.run(pipeline_of(mapped));
-  for (int i = 0; i < 4; ++i) firsts.push_back(values_of(*begun.wait_next())[0]);
+  auto interrupted = runtime.run(pipeline_of(mapped));
+  for (int i = 0; i < 4; ++i) firsts.push_back(values_of(*interrupted.wait_next())[0]);
   run_options rest;
-  rest.state = begun.state();
+  rest.state = interrupted.state();
   for (auto& window : runtime.run(pipeline_of(ranged), rest))
     firsts.push_back(values_of(window)[0]);
   std::vector<std::uint16_t> whole;

@@ -173,10 +173,10 @@ TEST(Webdataset, ARunResumesExactly) {
   ASSERT_GT(whole.size(), 9u);
   for (unsigned concurrency : {1u, 4u})
     for (std::size_t first = 1; first <= whole.size(); ++first) {
-      auto begun = runtime.run(samples_in(dir, concurrency));
+      auto interrupted = runtime.run(samples_in(dir, concurrency));
       std::vector<std::string> keys;
-      while (keys.size() < first) keys.push_back(begun.wait_next()->key());
-      auto saved = state_from_json(to_json(begun.state()));
+      while (keys.size() < first) keys.push_back(interrupted.wait_next()->key());
+      auto saved = state_from_json(to_json(interrupted.state()));
       auto again = samples_in(dir, first % 2 ? concurrency : 5 - concurrency);
       auto rest = keys_of(collect(runtime, again, {.state = saved}));
       keys.insert(keys.end(), rest.begin(), rest.end());
@@ -189,10 +189,10 @@ TEST(Webdataset, AWindowBehindAStreamHasNoState) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));
-  auto begun = runtime.run(samples_in(dir, 4) | shuffle({.seed = 8, .window = 5}));
-  ASSERT_TRUE(begun.wait_next());
+  auto interrupted = runtime.run(samples_in(dir, 4) | shuffle({.seed = 8, .window = 5}));
+  ASSERT_TRUE(interrupted.wait_next());
   EXPECT_THAT(
-      [&] { begun.state(); },
+      [&] { interrupted.state(); },
       ThrowsMessage<error>(HasSubstr("read_tar makes several items of one before shuffle")));
 }
 

@@ -969,7 +969,7 @@ TEST_P(Client, AsManyConnectionsAreKeptAsWereUsedAtATime) {
     return file_reply(request, "x");
   });
   auto one_reactor = options();
-  one_reactor.reactors = 1;  // each has connections of its own
+  one_reactor.reactors = 1;  // each reactor has separate connections
   runtime runtime(one_reactor);
   client web({.connections_per_host = many});
   sync_wait(runtime, get_many(web, server.url(), many));
@@ -984,7 +984,7 @@ TEST_P(Client, ConcurrentRequestsReceiveTheirResponses) {
     return file_reply(request, content_of(std::stoul(request.target.substr(1))));
   });
   auto one_reactor = options();
-  one_reactor.reactors = 1;  // each has connections of its own
+  one_reactor.reactors = 1;  // each reactor has separate connections
   runtime runtime(one_reactor);
   client web({.connections_per_host = 16});
   auto get_own = [](client from, std::string url, std::size_t bytes) -> task<> {

@@ -259,11 +259,11 @@ TEST_P(Failures, SecretsThatAServerRepeatsAreNotShown) {
     what.headers.emplace_back("X-Api-Key", "s3cr3t+key");
     what.headers.emplace_back("Cookie", "session=s3cr3t_cookie");
     what.headers.emplace_back("Short", "know");
-    auto told = refusal_of(runtime, web, what);
-    EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << name;
-    EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << name;
+    auto message = refusal_of(runtime, web, what);
+    EXPECT_THAT(message, testing::Not(HasSubstr("s3cr3t"))) << name;
+    EXPECT_THAT(message, HasSubstr("403 Forbidden: I do not know ")) << name;
     if (name == "short") continue;
-    EXPECT_THAT(told, HasSubstr("... here (attempt 1 of 2)")) << name;
+    EXPECT_THAT(message, HasSubstr("... here (attempt 1 of 2)")) << name;
   }
 }
 
@@ -276,13 +276,13 @@ TEST_P(Failures, SecretsOfAUrlThatAServerRepeatsAreNotShown) {
       return repeat(text == "HEADER" ? request.headers.at("authorization") : text);
     });
     request what("GET", "http://user:p%2Fs3cr3t@" + server.host() + "/a" + query);
-    auto told = refusal_of(runtime, client(two_attempts()), what);
-    EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << text;
-    EXPECT_THAT(told, testing::Not(HasSubstr("1234"))) << text;
-    EXPECT_THAT(told, testing::Not(HasSubstr("dXNlcjpwL3MzY3IzdA"))) << text;
-    EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << text;
+    auto message = refusal_of(runtime, client(two_attempts()), what);
+    EXPECT_THAT(message, testing::Not(HasSubstr("s3cr3t"))) << text;
+    EXPECT_THAT(message, testing::Not(HasSubstr("1234"))) << text;
+    EXPECT_THAT(message, testing::Not(HasSubstr("dXNlcjpwL3MzY3IzdA"))) << text;
+    EXPECT_THAT(message, HasSubstr("403 Forbidden: I do not know ")) << text;
     if (!text.starts_with("prefix")) continue;
-    EXPECT_THAT(told, HasSubstr("know prefix=open, ... here"));
+    EXPECT_THAT(message, HasSubstr("know prefix=open, ... here"));
   }
 }
 
@@ -327,10 +327,10 @@ TEST_P(Failures, ATokenThatIsTheUserOfAUrlIsNotShown) {
         return repeat(header ? request.headers.at("authorization") : "s3cr3t-token");
       });
       request what("GET", "http://s3cr3t-token" + password + "@" + server.host() + "/a");
-      auto told = refusal_of(runtime, client(two_attempts()), what);
-      EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << password;
-      EXPECT_THAT(told, testing::Not(HasSubstr("czNjcjN0LXRva2Vu"))) << password;
-      EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << password;
+      auto message = refusal_of(runtime, client(two_attempts()), what);
+      EXPECT_THAT(message, testing::Not(HasSubstr("s3cr3t"))) << password;
+      EXPECT_THAT(message, testing::Not(HasSubstr("czNjcjN0LXRva2Vu"))) << password;
+      EXPECT_THAT(message, HasSubstr("403 Forbidden: I do not know ")) << password;
     }
   }
 }
@@ -529,8 +529,7 @@ TEST_P(Failures, ARestWithoutAnEntityTagOrOfAnotherLengthIsNotJoinedToABody) {
   }
 }
 
-// A server that sends the rest of a body in pieces of its own choice, and not how long the whole
-// is.
+// A server that sends the rest of a body in pieces of any size, without the length of the whole.
 TEST_P(Failures, ARestThatIsSentInPiecesIsAskedForUntilItIsWhole) {
   const auto content = text_of_bytes(1000);
   web_server server([&](auto& request) -> web_reply {

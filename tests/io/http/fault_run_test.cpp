@@ -46,7 +46,7 @@ using test::web_server;
 static constexpr std::uint64_t most_bytes = 40'000;
 static constexpr std::uint64_t kinds = 16;
 
-// What an object is, told by its number.
+// The content of an object, determined by its number.
 static std::string content_of(std::uint64_t seed, std::uint64_t number) {
   random draw(seed, number);
   std::string content(draw.below(most_bytes), '\0');

@@ -483,7 +483,7 @@ TEST(S3Credentials, RegionAndEndpointMayComeFromTheProfile) {
               AllOf(HasSubstr("Credential=a/"), HasSubstr("/eu-west-9/s3/aws4_request")));
 }
 
-// Credentials of a function that is told when they expire, and whether to fail.
+// A function for credentials. Members determine when they expire, and whether it fails.
 class key_service {
  public:
   s3_credentials_function function() {

@@ -555,7 +555,7 @@ static void get_over_faults(wire how, std::uint64_t seed, const runtime_options&
     EXPECT_EQ(stats.failures, 0u);
     EXPECT_GT(stats.retries, 0u);
     EXPECT_EQ(stats.requests, gets + stats.retries);
-    // A client that gives up in the moment in which a connection is made has not heard of it.
+    // A client that aborts an attempt while a connection is made does not count that connection.
     EXPECT_GE(stats.connections, network.proxy().used());
     EXPECT_LE(stats.connections, network.proxy().connections());
     EXPECT_EQ(runtime.memory().stats().used_bytes, 0u);
@@ -851,11 +851,11 @@ TEST_P(Servers, PasswordsThatLibcurlAddsAreNotShownWhereAServerRepeatsThem) {
   for (const std::string text : {"", "bmV0cmMtdXNlcjpuZXRyYy1zM2NyM3Q=", "netrc-s3cr3t",
                                  "proxy-s3cr3t", "the user netrc-user:netrc-s3cr3t"}) {
     said = text;
-    auto told = message_of(runtime, web, "http://hub.example/a");
-    EXPECT_THAT(told, HasSubstr("403 Forbidden: I refuse "));
-    EXPECT_THAT(told, HasSubstr(" here"));
+    auto message = message_of(runtime, web, "http://hub.example/a");
+    EXPECT_THAT(message, HasSubstr("403 Forbidden: I refuse "));
+    EXPECT_THAT(message, HasSubstr(" here"));
     for (auto* secret : {"s3cr3t", "bmV0cmMtdXNlcjpu", "cHJveHktdXNlcjpw"})
-      EXPECT_THAT(told, Not(HasSubstr(secret))) << text;
+      EXPECT_THAT(message, Not(HasSubstr(secret))) << text;
   }
 }
 
@@ -866,8 +866,9 @@ TEST_P(Servers, AnInvalidProxyIsReportedWithoutItsPassword) {
         "http://pu:SEC/RET@127.0.0.1:99999"}) {
     auto options = quick_options();
     options.proxy = proxy;
-    auto told = message_of(runtime, client(options), "http://hub.example/a");
-    EXPECT_THAT(told, AllOf(Not(HasSubstr("SEC")), Not(HasSubstr("RET")), Not(HasSubstr("PROXY@"))))
+    auto message = message_of(runtime, client(options), "http://hub.example/a");
+    EXPECT_THAT(message,
+                AllOf(Not(HasSubstr("SEC")), Not(HasSubstr("RET")), Not(HasSubstr("PROXY@"))))
         << proxy;
   }
 }
