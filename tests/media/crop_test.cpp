@@ -190,8 +190,9 @@ TEST(Crop, DecodingByTheCropOfADrawEqualsDecodingByTheDraw) {
     const auto crop = decode.crop_of(file, of_image);
     ASSERT_EQ(difference(decode(file, crop), expected), 0) << "round " << round;
     how.crop_field = "crop";
-    const auto told = sample(file).with_field({"crop", to_tensor(crop)});
-    ASSERT_EQ(difference(decode_image(how)(told, random(7)), expected), 0) << "round " << round;
+    const auto with_crop = sample(file).with_field({"crop", to_tensor(crop)});
+    ASSERT_EQ(difference(decode_image(how)(with_crop, random(7)), expected), 0)
+        << "round " << round;
   }
 }
 

@@ -233,7 +233,7 @@ TEST_F(JpegImage, RowsOfAnyPartAreThoseOfLibjpeg) {
   }
 }
 
-// Whether strict reading by libjpeg takes the rows above `bottom`, and gives these samples of luma.
+// Whether libjpeg reads the rows above `bottom` without a warning, with these samples of luma.
 static bool libjpeg_agrees(const jpeg_bytes& file, jpeg_image& image, int bottom) {
   std::vector<std::uint8_t> luma;
   const auto space = image.headers().rgb ? JCS_RGB : JCS_GRAYSCALE;

@@ -127,7 +127,7 @@ TEST_P(DemuxedFiles, ReadsWindowsThatBeginWithAKeyFrameAndHaveAllTheirPackets) {
   EXPECT_TRUE(part[0].is_key());
   EXPECT_LT(part.size(), all.size());
   EXPECT_LE(time_of_packet(part, 0), *window.begin);
-  // PCM has no packets of its own: those behind a seek begin elsewhere.
+  // PCM has no inherent packets: packets behind a seek start elsewhere.
   if (all.stream().codec().starts_with("pcm")) return;
   const auto inside = records_of({part});
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -275,7 +275,7 @@ static std::string big_endian(std::size_t value, int bytes) {
   return text;
 }
 
-// An alias of another file: the record that QuickTime writes for a track without data of its own.
+// An alias of another file: the record that QuickTime writes for a track without data in the file.
 static std::string alias_of(const std::string& path) {
   const std::string levels = big_endian(1, 2) + big_endian(1, 2);
   return std::string(4 + 10 + 28 + 12 + 64 + 16, '\0') + levels + std::string(16, '\0') +
@@ -330,12 +330,12 @@ TEST(DemuxedFile, ReadsNothingMoreWhenItsRunIsStopped) {
 static std::string without_pes_packet(const std::string& file, int stream_id, int number) {
   constexpr std::size_t packet_bytes = 188;
   std::string rest;
-  int begun = 0;
+  int starts = 0;
   for (std::size_t at = 0; at + packet_bytes <= file.size(); at += packet_bytes) {
     const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(file[at + i]); };
     const bool is_of_stream = ((byte_at(1) & 0x1f) << 8 | byte_at(2)) == stream_id;
-    if (is_of_stream && (byte_at(1) & 0x40) != 0) ++begun;
-    if (!is_of_stream || begun != number) rest.append(file, at, packet_bytes);
+    if (is_of_stream && (byte_at(1) & 0x40) != 0) ++starts;
+    if (!is_of_stream || starts != number) rest.append(file, at, packet_bytes);
   }
   return rest;
 }

@@ -144,7 +144,7 @@ static std::string_view plain_colour(std::string_view name) {
   return name == "bt470bg" ? "smpte170m" : name;
 }
 
-// Fields that were asked for and that a file does not state are those that decoders take.
+// If a file does not state a requested field, the field has the default of decoders.
 static void expect_stated(const frame_colour& asked, const frame& found) {
   const auto format = found.pixel_format();
   const bool rgb = format == "rgb24" || format == "bgra";

@@ -394,7 +394,7 @@ TEST(Video, ThatIsRefreshedPartByPartStartsDecodingAtIdrPictures) {
   EXPECT_EQ(keys, (std::vector<std::int64_t>{0, 25}));
 }
 
-// Headers of MP4 do not tell that, and a kept index may have been made of them.
+// Headers of MP4 do not state that, and a kept index may have been made of them.
 TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
   runtime runs;
   for (const auto* name : {"refreshed.mp4", "refreshed-b.mp4", "refreshed-idr.mp4"}) {
@@ -416,7 +416,7 @@ TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
   }
 }
 
-// Headers do not tell how many frames are missing at the beginning, so that numbers would be wrong.
+// Headers do not state how many frames are missing at the beginning, so numbers would be wrong.
 TEST(Video, ThatBeginsWithAPartialRefreshIsRefusedByRanges) {
   const auto path = video_path(video_recipe("refreshed-cut.mp4"));
   runtime runs;

@@ -80,7 +80,7 @@ TEST(FilterText, TimesThatFfmpegCannotHoldAreRefused) {
             "trim=end=1000000000000000000us,setpts=PTS-STARTPTS");
 }
 
-// The text of a builder, and what the ffmpeg program must be told by hand for the same pictures.
+// The text of a builder, and hand-written options of the ffmpeg program for the same pictures.
 struct video_case {
   std::string text;
   std::string by_hand;  // options of the ffmpeg program
@@ -232,7 +232,7 @@ TEST(FilterText, PixelFormatsAreThoseThatTheFfmpegProgramConvertsTo) {
   }
 }
 
-// The text of a builder, and what the ffmpeg program must be told by hand for the same samples.
+// The text of a builder, and hand-written options of the ffmpeg program for the same samples.
 struct audio_case {
   std::string text;
   std::string by_hand;  // options of the ffmpeg program
