@@ -38,7 +38,7 @@ class books {
     out_.emplace(taken.memory, entry{taken, size, value});
   }
 
-  // Any of those that are out.
+  // Any block in use.
   void give_back(bool drop) {
     auto any = out_.begin();
     auto [back, size, value] = any->second;

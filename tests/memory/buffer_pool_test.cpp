@@ -197,7 +197,7 @@ static task<> churn(buffer_pool& pool, std::uint64_t seed, std::atomic<bool>& wr
     auto bytes = 1 + random() % (std::size_t{1} << (random() % 17));
     auto got = co_await pool.allocate(bytes);
     std::memset(got.data(), static_cast<int>(seed), got.size());
-    co_await sleep(std::chrono::microseconds(1));  // while others want memory
+    co_await sleep(std::chrono::microseconds(1));  // while others wait for memory
     if (pool.stats().used_bytes > pool.stats().limit_bytes) wrong = true;
     if (got.data()[bytes / 2] != static_cast<std::byte>(seed)) wrong = true;
   }
