@@ -389,14 +389,14 @@ static std::vector<stage_statistics> slow_and_quick_branch() {
 TEST(Verdict, NamesTheSourceOfTheBranchThatWaitsForIt) {
   auto stages = slow_and_quick_branch();
   stages.push_back(in_place("merge", 2));
-  auto told =
+  auto expected =
       "source is the bottleneck: no stage with workers is busy, and slow is starved 95 % of the "
       "time.";
   auto run = run_of(stages);
   run.sink_wait = 9s;
-  EXPECT_EQ(verdict(run), told);
+  EXPECT_EQ(verdict(run), expected);
   std::ranges::rotate(run.stages.begin(), run.stages.begin() + 2, run.stages.begin() + 4);
-  EXPECT_EQ(verdict(run), told);
+  EXPECT_EQ(verdict(run), expected);
 }
 
 TEST(Verdict, NamesTheStageBehindSeveralBranches) {
@@ -907,7 +907,7 @@ static run_statistics meanwhile(const run<T>& of) {
   return of.statistics() - before;
 }
 
-// That one of the waits lasted so long, as far as a histogram tells.
+// One of the waits lasted so long, within the resolution of the histogram.
 static void expect_a_wait_of(std::chrono::nanoseconds time, const duration_counts& waits) {
   EXPECT_GE(waits.total(), 1u);
   EXPECT_GE(waits.quantile(1), time * 9 / 10);
@@ -963,7 +963,7 @@ static stage_statistics stage_of(const run_statistics& run, std::string_view nam
   return stage == run.stages.end() ? stage_statistics() : *stage;
 }
 
-// Calls test(stage, name) for stages that take their items in coroutines of their own.
+// Calls test(stage, name) for stages that take their items in separate coroutines.
 template <class Test>
 static void for_each_taking_stage(Test test) {
   using items = pipeline<int>;
@@ -1296,7 +1296,7 @@ TEST(RunStatistics, HaveTheCpuTimeOfPlainFunctions) {
   EXPECT_GT(stages[2].cpu.count(), 0);
 }
 
-// Gives an item, and the next when it may.
+// Yields an item, and the next one after go_on().
 class held_source {
  public:
   async_generator<int> operator()() const {
@@ -1312,7 +1312,7 @@ class held_source {
   std::shared_ptr<event> may_go_on_ = std::make_shared<event>();
 };
 
-// Of the last stage, after its function was held in a call for some time, of which it tells.
+// Statistics of the last stage after a call of its function was blocked for `took`.
 template <class T, class Held>
 static stage_statistics after_a_long_call(run<T>& items, Held& held,
                                           std::chrono::nanoseconds& took) {
@@ -1413,9 +1413,9 @@ TEST(VerdictOfARun, NamesASlowSource) {
     if (i == 2) gate.pass();
     return i < 4 ? std::optional(i++) : std::nullopt;
   };
-  auto told = verdict_while(
+  auto text = verdict_while(
       runtime, from(slow) | quick("quick"), 2, [&] { gate.wait_for(1); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("source is the bottleneck"));
+  EXPECT_THAT(text, HasSubstr("source is the bottleneck"));
 }
 
 TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
@@ -1429,10 +1429,10 @@ TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
     std::vector<pipeline<int>> inputs{from(slow) | quick("behind_slow"),
                                       from(up_to(60)) | quick("quick")};
     if (!slow_first) std::ranges::reverse(inputs);
-    auto told = verdict_while(
+    auto text = verdict_while(
         runtime, merge(inputs), slow_first ? 4 : 5, [&] { gate.wait_for(1); },
         [&] { gate.open(); });
-    EXPECT_THAT(told, HasSubstr(" is the bottleneck: no stage with workers is busy, and "
+    EXPECT_THAT(text, HasSubstr(" is the bottleneck: no stage with workers is busy, and "
                                 "behind_slow is starved"));
   }
 }
@@ -1480,10 +1480,10 @@ TEST(VerdictOfARun, NamesAStageInsideOfLongCalls) {
     gate.pass();
     return i;
   };
-  auto told = verdict_while(
+  auto text = verdict_while(
       runtime, from(up_to(10)) | map(hold, {.concurrency = 2, .name = "slow"}) | quick("quick"), 0,
       [&] { gate.wait_for(2); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("slow is the bottleneck: 2 workers busy 100 % of the time"));
+  EXPECT_THAT(text, HasSubstr("slow is the bottleneck: 2 workers busy 100 % of the time"));
 }
 
 TEST(VerdictOfARun, NamesASlowConsumer) {
@@ -1510,8 +1510,8 @@ TEST(VerdictOfARun, NamesAPoolThatStagesShare) {
   };
   auto stages = from(up_to(10)) | map(hold_second, {.concurrency = 2, .name = "first"}) |
                 map(hold, {.concurrency = 2, .name = "second"});
-  auto told = verdict_while(runtime, stages, 0, [&] { gate.wait_for(2); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("The CPU pool is the bottleneck: its 2 threads are busy 100 %"));
+  auto text = verdict_while(runtime, stages, 0, [&] { gate.wait_for(2); }, [&] { gate.open(); });
+  EXPECT_THAT(text, HasSubstr("The CPU pool is the bottleneck: its 2 threads are busy 100 %"));
 }
 
 static task<buffer> held_fetch(int i, event& go_on) {
@@ -1575,10 +1575,10 @@ TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
     gate.pass();
     return true;
   };
-  auto told = verdict_while(
+  auto text = verdict_while(
       runtime, from(up_to(60)) | quick("quick") | filter(hold), 0, [&] { gate.wait_for(1); },
       [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("filter is the bottleneck: it runs inline, busy 100 % of the time"));
+  EXPECT_THAT(text, HasSubstr("filter is the bottleneck: it runs inline, busy 100 % of the time"));
 }
 
 }  // namespace lade::stats_test
