@@ -395,9 +395,9 @@ TEST(Autotune, NamesStagesOfOneNameAsTheStatisticsDo) {
 
 TEST(Autotune, QueuesNoMoreItemsThanItsMaximum) {
   runtime runtime({.threads = 2});
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   auto count = [&](int i) {
-    ++begun;
+    ++started;
     return i;
   };
   auto counted = from(numbers{1'000}) | map(count, {.concurrency = 1}) | prefetch(automatic);
@@ -405,7 +405,7 @@ TEST(Autotune, QueuesNoMoreItemsThanItsMaximum) {
     auto items = runtime.run(counted, {.ready = automatic, .tune = {.most = 1}});
     EXPECT_EQ(items.wait_next(), 0);
   }
-  EXPECT_LE(begun, 6);  // taken, ready, in the hand of the output queue, and prefetched
+  EXPECT_LE(started, 6);  // taken, ready, in the hand of the output queue, and prefetched
 }
 
 TEST(Autotune, PrintsItsSettingsAsCode) {

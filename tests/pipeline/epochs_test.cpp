@@ -121,8 +121,8 @@ TEST(Epochs, OfAListMayHaveNoItemsOrOne) {
   }
 }
 
-static async_generator<int> count_from(int first, int count, event& begun) {
-  begun.set();
+static async_generator<int> count_from(int first, int count, event& started) {
+  started.set();
   for (int i = first; i < first + count; ++i) {
     int item = i;
     co_yield item;
@@ -139,15 +139,15 @@ TEST(Epochs, BehindARouteHaveTheItemsOfASlowPathAsWell) {
   constexpr int count = 5;
   constexpr int size = 8;  // so that all have room before the slow path
   runtime runtime({.threads = 2});
-  std::vector<event> begun(count + 1);
-  begun[count].set();
+  std::vector<event> started(count + 1);
+  started[count].set();
   int opened = 0;  // one after the other
   auto source = from([&] {
     auto epoch = static_cast<std::size_t>(opened++);
-    return count_from(size * static_cast<int>(epoch), size, begun[epoch]);
+    return count_from(size * static_cast<int>(epoch), size, started[epoch]);
   });
   auto wait = [&](int i) {
-    return pass_when_set(begun[static_cast<std::size_t>(i / size) + 1], i);
+    return pass_when_set(started[static_cast<std::size_t>(i / size) + 1], i);
   };
   auto routed =
       source | route([](int i) { return i % 2; }, map(wait), map([](int i) { return i; }));
@@ -374,9 +374,9 @@ TEST(Epochs, AStopEndsOneEpochOnly) {
   auto* whole = all.next();
   EXPECT_EQ(collect(*whole), up_to(size));
   whole->stop();
-  auto* begun = all.next();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(begun->wait_next(), i);
-  stop(*begun);
+  auto* started = all.next();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(started->wait_next(), i);
+  stop(*started);
   EXPECT_EQ(collect(*all.next()), up_to(size));
   EXPECT_EQ(collect(*all.next()), up_to(size));
   EXPECT_EQ(all.next(), nullptr);

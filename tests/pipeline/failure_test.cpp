@@ -369,8 +369,8 @@ static task<int> refuse_odd_in_turn(relay& turns, int i) {
   co_return refuse_odd(i);
 }
 
-// What a run gives of 0, 1, 2, ... in a stage that has all in hand before the last of them ends
-// first, the one before it second and so on, and that refuses every second; and its failure.
+// The items that a run delivers of 0, 1, 2, ..., and its failure. All items are in flight before
+// the last one ends, then the one before it, and so on. Every second item is refused.
 static std::pair<std::vector<int>, std::string> outcome_from_the_last_on(int count,
                                                                          item_order order,
                                                                          error_budget budget) {
@@ -560,14 +560,14 @@ TEST(ErrorBudget, OfAFilterEndsTheRun) {
 
 TEST(OnFailure, IsCalledForEveryFailure) {
   runtime runtime({.threads = 3});
-  std::vector<std::string> told;  // without a lock: one thread at a time
-  auto tell = [&](const failure_record& failure) { told.push_back(failure.item); };
+  std::vector<std::string> reported;  // without a lock: one thread at a time
+  auto report = [&](const failure_record& failure) { reported.push_back(failure.item); };
   auto odd = from(numbers{2000}) | map(refuse_odd, {.concurrency = 8});
-  collect(runtime, odd, {.on_error = on_error::skip, .on_failure = tell});
-  EXPECT_THAT(told, SizeIs(1000));
-  told.clear();
-  EXPECT_THROW(collect(runtime, odd, {.on_failure = tell}), stage_error);
-  EXPECT_THAT(told, testing::Contains("1"));
+  collect(runtime, odd, {.on_error = on_error::skip, .on_failure = report});
+  EXPECT_THAT(reported, SizeIs(1000));
+  reported.clear();
+  EXPECT_THROW(collect(runtime, odd, {.on_failure = report}), stage_error);
+  EXPECT_THAT(reported, testing::Contains("1"));
 }
 
 TEST(OnFailure, MayEndTheRun) {
@@ -597,24 +597,24 @@ static task<int> refuse_first(int i) {
   co_return i;
 }
 
-// A listener on the reactor would hang there: no task goes on before it returns.
+// A listener on the reactor would hang there: no task continues before it returns.
 TEST(OnFailure, MayBlockWithoutBlockingAReactor) {
   runtime runtime({.threads = 2});
   gate last;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   bool on_pool = false;
-  auto tell = [&](const failure_record& failure) {
+  auto report = [&](const failure_record& failure) {
     on_pool = runtime.pool().is_current();
     if (on_pool) last.pass();
-    told.push_back(failure.item);
+    reported.push_back(failure.item);
   };
   auto items = runtime.run(from(numbers{100}) | map(refuse_first, {.concurrency = 4}),
-                           {.on_error = on_error::skip, .on_failure = tell});
+                           {.on_error = on_error::skip, .on_failure = report});
   for (int i = 1; i < 100; ++i) EXPECT_EQ(items.wait_next(), i);
-  EXPECT_THAT(told, testing::IsEmpty());
+  EXPECT_THAT(reported, testing::IsEmpty());
   last.open();
   EXPECT_EQ(items.wait_next(), std::nullopt);
-  EXPECT_THAT(told, ElementsAre("0"));
+  EXPECT_THAT(reported, ElementsAre("0"));
   EXPECT_TRUE(on_pool);
 }
 
@@ -647,25 +647,25 @@ static int refuse_in_vain(std::atomic<int>& failed) {
 
 static task<int> refuse_later(std::atomic<int>& failed) { co_return refuse_in_vain(failed); }
 
-// What a stage has begun meanwhile may fail too.
+// Items that a stage has started meanwhile may fail too.
 TEST(OnFailure, ThatIsSlowBlocksStagesSoThatFewFailuresWait) {
   constexpr int most_waiting = 1000 + 8;
   runtime runtime({.threads = 3});
   std::atomic<int> failed = 0;
-  int told = 0;
+  int reported = 0;
   int waiting = 0;
-  auto tell = [&](const failure_record&) {
-    if (told == 0) {
+  auto report = [&](const failure_record&) {
+    if (reported == 0) {
       test::wait_until([&] { return failed >= 1000; });
       test::pause(1000);
     }
-    waiting = std::max(waiting, failed - told++);
+    waiting = std::max(waiting, failed - reported++);
   };
-  run_options options{.on_error = on_error::skip, .on_failure = tell};
+  run_options options{.on_error = on_error::skip, .on_failure = report};
   auto expect_few = [&](const auto& failing) {
-    failed = told = waiting = 0;
+    failed = reported = waiting = 0;
     collect(runtime, failing, options);
-    EXPECT_EQ(told, 20'000);
+    EXPECT_EQ(reported, 20'000);
     EXPECT_LE(waiting, most_waiting);
   };
   auto items = from(numbers{20'000});
@@ -682,34 +682,34 @@ TEST(OnFailure, ThatIsSlowBlocksStagesSoThatFewFailuresWait) {
 TEST(OnFailure, IsNotCalledOfARunThatWasStopped) {
   runtime runtime({.threads = 2});
   std::atomic<int> failed = 0;
-  std::atomic<int> told = 0;
+  std::atomic<int> reported = 0;
   gate stopped;
-  auto tell = [&](const failure_record&) {
-    ++told;
+  auto report = [&](const failure_record&) {
+    ++reported;
     stopped.pass();
   };
   auto broken = from(numbers{-1}) | map([&](int) { return refuse_in_vain(failed); });
-  auto items = runtime.run(broken, {.on_error = on_error::skip, .on_failure = tell});
+  auto items = runtime.run(broken, {.on_error = on_error::skip, .on_failure = report});
   test::wait_until([&] { return failed > 100; });
   stopped.wait_for(1);
   items.stop();
   stopped.open();
   EXPECT_THROW(items.wait_next(), error);
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(reported, 1);
 }
 
 TEST(OnFailure, MayAskTheRunAndStopIt) {
   runtime runtime({.threads = 2});
   std::optional<run<int>> items;
   gate made;
-  auto tell = [&](const failure_record&) {
+  auto report = [&](const failure_record&) {
     made.pass();
     EXPECT_EQ(items->failures().size(), 1u);
     EXPECT_EQ(items->statistics().stages.size(), 2u);
     items->stop();
   };
   auto never = from(numbers{1'000'000'000}) | map(refuse_first, {.concurrency = 4});
-  items.emplace(runtime, never, run_options{.on_error = on_error::skip, .on_failure = tell});
+  items.emplace(runtime, never, run_options{.on_error = on_error::skip, .on_failure = report});
   made.open();
   EXPECT_THAT(
       [&] {
@@ -818,8 +818,8 @@ TEST(Failure, AFunctionThatReturnsTooLateFails) {
   runtime runtime({.threads = 2});
   const auto limit = 1ms;
   auto late = [limit](int i) {
-    auto begun = std::chrono::steady_clock::now();
-    while (i == 1 && std::chrono::steady_clock::now() <= begun + limit) {}
+    auto start = std::chrono::steady_clock::now();
+    while (i == 1 && std::chrono::steady_clock::now() <= start + limit) {}
     return i;
   };
   for (unsigned concurrency : {1u, 4u}) {
@@ -860,11 +860,11 @@ TEST(Failure, ATimedOutCallIsRetriedUntilTheDeadlineOfItsItem) {
 // What the consumer of a run gets whose first item, held up at the gate, fails when `before` others
 // have.
 static stage_error failure_of(runtime& where, const pipeline<int>& what, gate& first, int before) {
-  int told = 0;
-  auto tell = [&](const failure_record&) {
-    if (++told == before) first.open();
+  int reported = 0;
+  auto report = [&](const failure_record&) {
+    if (++reported == before) first.open();
   };
-  auto items = where.run(what, {.on_failure = tell});
+  auto items = where.run(what, {.on_failure = report});
   try {
     items.wait_next();
   } catch (const stage_error& e) {
@@ -1065,7 +1065,7 @@ TEST(Substitute, ACopyThatThrowsIsAFailureOfItsItem) {
 }
 
 static async_generator<int> refuse_to_begin(async_generator<int>) {
-  throw std::runtime_error("not begun");
+  throw std::runtime_error("not started");
 }
 static async_generator<int> refuse_both(async_generator<int> in, async_generator<int>) {
   return refuse_to_begin(std::move(in));
@@ -1081,8 +1081,8 @@ TEST(Failure, OfAStageThatCannotStartNamesIt) {
   runtime runtime({.threads = 1});
   auto message_of = [&](const pipeline<int>& what) { return only_failure(runtime, what); };
   auto some = from(numbers{3});
-  EXPECT_EQ(message_of(some | through(refuse_to_begin)), "through: not begun");
-  EXPECT_EQ(message_of(combine(refuse_both, some, some)), "combine: not begun");
+  EXPECT_EQ(message_of(some | through(refuse_to_begin)), "through: not started");
+  EXPECT_EQ(message_of(combine(refuse_both, some, some)), "combine: not started");
   EXPECT_EQ(message_of(some | through(throws_when_called())), "throws_when_called: no");
   EXPECT_EQ(message_of(combine(throws_when_called(), some, some)), "throws_when_called: no");
   merge_options options{.order = merge_order::weighted};

@@ -277,7 +277,7 @@ static int add_one(int i) { return i + 1; }
 static bool is_wanted(int i) { return i >= 0; }
 static int refuse(int) { throw std::runtime_error("no"); }
 
-// So many stages that work in place, of which every second adds one.
+// A chain of `stages` inline stages. Every second one adds 1.
 static pipeline<int> chain_of(const pipeline<int>& source, int stages) {
   auto all = source;
   for (int i = 0; i < stages; ++i) {

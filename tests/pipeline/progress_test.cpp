@@ -92,7 +92,7 @@ TEST(Progress, OfAShardThatHasBeenDeliveredIsOneRange) {
   }
 }
 
-// A run over listings, of which the first begins at position 0 and the second at position 100.
+// A run over two listings: the first starts at position 0, the second at position 100.
 struct listing_run {
   explicit listing_run(std::optional<state> from = {}, bool other_data = false)
       : is_of(std::move(from), false, other_data) {

@@ -58,7 +58,7 @@ TEST(Run, DeliversEveryItemInAnOrdinaryLoop) {
   EXPECT_EQ(expected, 100);
 }
 
-// Takes as many items as a loop gives, or fewer.
+// Takes at most `most` items in a loop.
 static void take_in_a_loop(run<int>& items, std::uint64_t most, std::vector<int>& taken) {
   for (auto& item : items) {
     taken.push_back(item);

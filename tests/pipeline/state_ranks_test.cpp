@@ -211,7 +211,7 @@ TEST(StateOfRanks, BehindARepeatMergesInAnyRound) {
   }
 }
 
-// Stages behind a shard, of which the kinds are always the same and the options are not.
+// Stages behind a shard. Their kinds are always the same; their options are not.
 class stages_of_ranks {
  public:
   explicit stages_of_ranks(random& draw) : draw_(draw), shape_(draw()) {}

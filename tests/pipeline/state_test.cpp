@@ -300,7 +300,7 @@ TEST(State, BeforeTheFirstItemResumesWithAllItems) {
   EXPECT_EQ(collect(runtime, from(up_to(10)), {.state = state}), up_to(10));
 }
 
-// What a run of `what` says when it goes on from `from`.
+// The message of a run of `what` that resumes from `from`.
 template <class T>
 static std::string refusal(const pipeline<T>& what, const state& from) {
   runtime runtime({.threads = 1});
@@ -684,7 +684,7 @@ TEST(State, OfBatchesWhosePathsMakeSeveralOfOneIsRefused) {
       ThrowsMessage<error>(HasSubstr("flat_map makes several items of one before route_batches")));
 }
 
-// Fails at a number, as long as it is told to.
+// Fails at `number` while `fails` is set.
 static auto fails_at(int number, const bool& fails) {
   return [number, &fails](int i) {
     if (fails && i == number) throw std::runtime_error("broken");

@@ -18,8 +18,8 @@ static int described;
 constexpr stage_key key{&described, 0};
 static const tuner begin({16, 16}, 256, 768);
 
-// A stage that limits its run, and gives as many items a second as it works on at a time, or as the
-// CPUs that its items compute on.
+// A stage that limits its run. Its rate is proportional to its items in flight, up to the number of
+// CPUs.
 class busy_stage final : public tunable {
  public:
   busy_stage(tuned_stages& stages, stage_counters& counters, unsigned cpus = ~0u)
