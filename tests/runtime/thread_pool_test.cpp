@@ -39,7 +39,7 @@ using testing_support::temp_dir;
 
 using testing_support::counted;
 
-// Blocks a pool's thread until it is told to go on.
+// Blocks a pool's thread until lift() is called.
 class roadblock {
  public:
   explicit roadblock(thread_pool& pool) {
@@ -376,7 +376,7 @@ TEST(ThreadPool, RefusesCpusThatItCannotHave) {
                                     "be from 0 to 1023"));
 }
 
-// What the system makes of a wish for these CPUs: it leaves out those that a container may not use.
+// The CPUs that the system grants of these. It omits CPUs that a container may not use.
 static std::vector<unsigned> cpus_given_for(const std::vector<unsigned>& wanted) {
   std::vector<unsigned> granted;
   std::thread([&] {
@@ -392,7 +392,7 @@ static std::vector<unsigned> cpus_given_for(const std::vector<unsigned>& wanted)
 TEST(ThreadPool, KeepsToANumaNode) {
   std::string list;
   if (!std::getline(std::ifstream("/sys/devices/system/node/node0/cpulist"), list))
-    GTEST_SKIP() << "the kernel does not tell of NUMA nodes";
+    GTEST_SKIP() << "the kernel reports no NUMA nodes";
   auto cpus = detail::cpus_in_list(list);
   thread_pool pool({.numa_node = 0});
   EXPECT_EQ(pool.size(), cpus.size());
