@@ -132,7 +132,7 @@ TEST(BatchBy, HasNoState) {
               ThrowsMessage<error>("state of a run: sums decides which items it holds back"));
 }
 
-// Cannot be copied once it is told so.
+// Its copies throw while `refuses` is set.
 class reluctant : public sums {
  public:
   explicit reluctant(const bool& refuses) : refuses_(refuses) {}

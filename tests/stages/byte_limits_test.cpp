@@ -158,7 +158,8 @@ TEST(ByteLimits, LoseNoItemWhereResultsFailOrAreDropped) {
   }
 }
 
-// Ranges of elements whose bytes are unknown: one that tells its own, and one of itself.
+// Ranges of elements whose bytes are unknown: one that has bytes(), and one whose elements are
+// of the same type.
 struct measured : std::vector<std::shared_ptr<int>> {
   std::size_t bytes() const { return 7; }
 };
@@ -179,7 +180,7 @@ TEST(ByteLimits, AreAcceptedForRangesWithBytesAndRefusedForTrees) {
               ThrowsMessage<error>(HasSubstr("a member bytes()")));
 }
 
-// Does not tell its bytes.
+// Has no member bytes().
 struct nameless {
   std::string name = {};
 };

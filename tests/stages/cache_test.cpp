@@ -78,7 +78,7 @@ TEST(Cache, KeepsAsManyBytesAsItsLimit) {
   EXPECT_EQ(calls, 17);
 }
 
-// Something that tells how many bytes it has, and something that does not.
+// A type that has bytes(), and one that does not.
 struct heavy {
   std::size_t bytes() const { return 7; }
   std::string name = {};

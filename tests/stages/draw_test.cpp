@@ -77,13 +77,13 @@ TEST(Draw, ShardsArePartsOfTheSameDraws) {
   auto drawn = list_of(9) | draw({.weights = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .count = 200});
   auto whole = collect(runtime, drawn);
   for (std::uint64_t world = 1; world <= 64; ++world) {
-    ints dealt(whole.size() / world * world, -1);
+    ints assigned(whole.size() / world * world, -1);
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       auto mine = collect(runtime, drawn | shard({.rank = rank, .world = world}));
       ASSERT_EQ(mine.size(), whole.size() / world);
-      for (std::size_t i = 0; i < mine.size(); ++i) dealt[i * world + rank] = mine[i];
+      for (std::size_t i = 0; i < mine.size(); ++i) assigned[i * world + rank] = mine[i];
     }
-    ASSERT_EQ(dealt, ints(whole.begin(), whole.begin() + static_cast<long>(dealt.size())))
+    ASSERT_EQ(assigned, ints(whole.begin(), whole.begin() + static_cast<long>(assigned.size())))
         << "world of " << world;
   }
 }

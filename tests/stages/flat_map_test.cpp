@@ -89,7 +89,7 @@ TEST(FlatMap, IsStoppedWhileItsGeneratorSleeps) {
 static ints twice(int i) { return {i, i}; }
 static async_generator<int> forever(int) { return count_to(-1); }
 
-// What an item becomes is told by its number: some become nothing.
+// The number of an item determines its parts; some items have none.
 static ints some_of(int i) { return ints(static_cast<std::size_t>(i % 4), i); }
 
 static async_generator<int> some_slowly(int i) {
@@ -119,7 +119,7 @@ TEST(FlatMap, SplitsSeveralItemsConcurrentlyInOrder) {
   }
 }
 
-// Gives its first part at once and waits with the second.
+// Yields its first part at once; the second waits at the gate.
 struct half_blocked {
   test::gate& gate;
   async_generator<int> operator()(int i) const { return give(gate, i); }
@@ -311,16 +311,16 @@ TEST(FlatMap, ItemsWithoutASizeHaveNoMembers) {
 
 TEST(FlatMap, AStallReportNamesTheItemsThatAreSplit) {
   runtime runtime({.threads = 2});
-  std::promise<std::string> told;
+  std::promise<std::string> report;
   stall_options stall{.after = std::chrono::milliseconds(20),
-                      .to = [&](const std::string& text) { told.set_value(text); }};
+                      .to = [&](const std::string& text) { report.set_value(text); }};
   run_options options;
   options.stall = stall;
   auto items = runtime.run(from(numbers{-1}) | flat_map(then_sleep, {.concurrency = 2}), options);
   EXPECT_EQ(items.wait_next(), 0);
   EXPECT_EQ(items.wait_next(), 1);
   std::thread consumer([&] { EXPECT_THROW(items.wait_next(), error); });
-  EXPECT_THAT(told.get_future().get(), HasSubstr("  item 1 (1) has been worked on for"));
+  EXPECT_THAT(report.get_future().get(), HasSubstr("  item 1 (1) has been worked on for"));
   items.stop();
   consumer.join();
 }

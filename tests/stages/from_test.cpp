@@ -218,7 +218,7 @@ struct broken_listing {
   std::vector<int> list_all() const { throw std::runtime_error("three"); }
 };
 
-// What a source gives that fails at item 3.
+// Expects three items and the failure of a source that fails at item 3.
 static void expect_three_items(const pipeline<int>& source, const std::string& why) {
   runtime runtime({.threads = 2});
   auto same = [](int i) { return i; };

@@ -693,19 +693,19 @@ TEST(Map, WithABufferOneAtATimeWorksAhead) {
   EXPECT_EQ(items.wait_next(), 0);
 }
 
-// Each call of the next stage returns when the next call of this stage has begun.
+// Each call of the next stage returns when the next call of this stage has started.
 TEST(Map, OneLongCallAtATimeRunsBesideTheNextStage) {
   constexpr int last = 20;
-  std::atomic<int> begun = -1;
+  std::atomic<int> latest = -1;
   auto compute = [&](int i) {
-    begun = i;
-    begun.notify_all();
+    latest = i;
+    latest.notify_all();
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
     while (std::chrono::steady_clock::now() < end) {}
     return i;
   };
   auto wait_for_next = [&](int i) {
-    for (int seen = begun; seen <= i && i < last; seen = begun) begun.wait(seen);
+    for (int seen = latest; seen <= i && i < last; seen = latest) latest.wait(seen);
     return i;
   };
   runtime runtime({.threads = 2});

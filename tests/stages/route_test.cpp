@@ -742,17 +742,17 @@ static task<ints> pass_when_set(event& opened, ints part) {
 TEST(RouteBatches, APathThatIsOnlySlowIsWaitedFor) {
   runtime runtime({.threads = 3});
   event opened;
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   auto slow = map([&](ints part) { return pass_when_set(opened, std::move(part)); });
   auto counted = map([&](ints part) {
-    ++begun;
+    ++started;
     return part;
   });
   auto all = from(numbers{-1}) | batch(4) |
              route_batches([](int i) { return i == 5; }, {.buffer = 5}, counted, slow);
   auto items = runtime.run(all);
   EXPECT_THAT(*items.wait_next(), ElementsAre(0, 1, 2, 3));
-  wait_until([&] { return begun >= 6; });  // as many as may be begun
+  wait_until([&] { return started >= 6; });  // as many as may start
   pause(1000);
   opened.set();
   EXPECT_THAT(*items.wait_next(), ElementsAre(4, 6, 7, 5));

@@ -256,24 +256,24 @@ TEST(SplitInterleavings, AStopOfTheRunEndsTheInputAndThePath) {
   });
 }
 
-static task<> begin_batches(two_paths& of, int& begun) {
+static task<> begin_batches(two_paths& of, int& count) {
   for (int i = 0; i < 2; ++i) {
     co_await of.split->room(split_base::batches);
     of.split->begin_batch();
-    ++begun;
+    ++count;
   }
 }
 
 TEST(SplitInterleavings, AnInputThatWaitsForABatchResumesWhenOneEnds) {
   in_all_orders([](interleaving& order) {
     two_paths paths(2);
-    int begun = 0;
+    int count = 0;
     for (int i = 0; i < 2; ++i) paths.split->begin_batch();
-    started input(begin_batches(paths, begun), context{});
+    started input(begin_batches(paths, count), context{});
     order.run({[&] { input.start(); }, [&] { paths.split->end_batch(); },
                [&] { paths.split->end_batch(); }});
     EXPECT_TRUE(input.finished());
-    EXPECT_EQ(begun, 2);
+    EXPECT_EQ(count, 2);
   });
 }
 

@@ -70,7 +70,7 @@ struct random_deed {
   }
 };
 
-// Ends what it takes in an order of its own.
+// Ends the items that it takes in random order.
 struct random_deeds : random_deed {
   static constexpr unsigned items_at_a_time = 3;
   using random_deed::operator();
@@ -129,7 +129,7 @@ TEST(WaitingItems, SeveralAtATimeHaveTheSameOutcomeAsEachAlone) {
       }
 }
 
-// Runs the function with one worker, on a pool of its own: what waits, waits for that worker.
+// Runs the function with one worker on a dedicated pool: all waiting items wait for that worker.
 class one_worker {
  public:
   map_options options{.concurrency = 2, .buffer = 4, .pool = &pool_, .name = "several"};
@@ -393,19 +393,19 @@ TEST(WaitingItems, NoMoreAreReturnedAfterAStop) {
   EXPECT_GT(ended, 0);
 }
 
-// From now on, for as long as a call may go on where nearer work waits.
+// Waits for as long as a call may continue while nearer work waits.
 static void outlast_a_turn() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
   while (std::chrono::steady_clock::now() < end) {}
 }
 
-// The thread's worker of the stage behind has begun before the first item, so that it waits for one
-// when the first call begins.
+// The worker of the next stage has started before the first item, so that it waits for an item when
+// the first call starts.
 TEST(WaitingItems, ALongCallYieldsTheThreadOnlyToNearerWork) {
   constexpr int all = 8;
   thread_pool shared({.threads = 1});
   runtime runtime({.threads = 2});
-  std::atomic<bool> has_begun_behind = false, has_given_all = false;
+  std::atomic<bool> has_started_behind = false, has_given_all = false;
   int behind = 0, calls = 0;  // on one thread
   several<3> function{[&](waiting& items) {
     if (++calls > 1) {
@@ -424,12 +424,12 @@ TEST(WaitingItems, ALongCallYieldsTheThreadOnlyToNearerWork) {
     if (second) give_itself(*second);
   }};
   auto source = from([&, i = 0]() mutable {
-    test::wait_until([&] { return has_begun_behind.load(); });
+    test::wait_until([&] { return has_started_behind.load(); });
     if (i == all) has_given_all = true;
     return i < all ? std::optional(i++) : std::nullopt;
   });
   auto count_behind = per_worker([&] {
-    has_begun_behind = true;
+    has_started_behind = true;
     return [&](int i) {
       ++behind;
       return i;
@@ -524,7 +524,7 @@ TEST(WaitingItems, OneThatFailsAgainIsTriedAgainBehindOthersThatAreDue) {
   EXPECT_THAT(alone, ElementsAre(1, 2, 0, 1, 1));
 }
 
-// Gives memory, more than it has told.
+// Allocates more memory than memory_needed() states.
 struct much_later {
   static constexpr unsigned items_at_a_time = 3;
   std::vector<int>* alone;
@@ -566,7 +566,7 @@ TEST(WaitingItems, OneWithoutMemoryIsTriedAgainBehindTheFirst) {
 // item 3.
 struct both_busy {
   static constexpr unsigned items_at_a_time = 3;
-  enum moment : std::uint8_t { at_first, begun, asked, passed, refused, over };
+  enum moment : std::uint8_t { at_first, started, asked, passed, refused, over };
   std::atomic<moment>* now;
 
   void reach(moment next) const {
@@ -588,12 +588,12 @@ struct both_busy {
   void operator()(waiting& items) const {
     auto first = *items.next();
     if (*first == 0) {
-      wait_for(begun);
+      wait_for(started);
       EXPECT_FALSE(items.next());
       reach(refused);
       wait_for(over);
     } else if (*first == 1) {
-      reach(begun);
+      reach(started);
       wait_for(asked);
       auto later = *items.next();
       EXPECT_EQ(*later, 3);
