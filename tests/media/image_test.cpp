@@ -117,9 +117,9 @@ TEST(Image, OptionsThatCannotWorkAreNamed) {
   refused({.mean = imagenet_mean}, "mean and stddev need");
   refused({.type = element_type::f32, .stddev = {0, 1, 1}}, "stddev");
   refused({.max_pixels = 0}, "max_pixels");
-  refused({.width = 8, .height = 8, .fit = image_fit{4}}, "fit is none of image_fit");
-  refused({.colour = image_colour{4}}, "colour is none of image_colour");
-  refused({.layout = image_layout{2}}, "layout is none of image_layout");
+  refused({.width = 8, .height = 8, .fit = image_fit{4}}, "fit is no value of image_fit");
+  refused({.colour = image_colour{4}}, "colour is no value of image_colour");
+  refused({.layout = image_layout{2}}, "layout is no value of image_layout");
 }
 
 TEST(Image, PhotosAreThoseOfPillow) {

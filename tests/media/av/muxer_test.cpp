@@ -538,7 +538,7 @@ TEST(Muxer, RefusesMisuse) {
   const int turned = memory.add(demux(read_bytes(video), video, stream_kind::video).stream());
   for (const int degrees : {45, -90, 360, 450})
     expect([&] { memory.set_orientation(turned, {.degrees = degrees}); },
-           "degrees are none of 0, 90, 180 and 270");
+           "degrees must be 0, 90, 180 or 270");
   const std::string nul("a\0b", 3);
   expect([&] { memory.set_metadata({{"title", nul}}); }, "the key or value of title has a NUL");
   expect([&] { memory.set_metadata(turned, {{nul, "b"}}); }, "the key or value of a has a NUL");

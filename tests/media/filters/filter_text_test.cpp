@@ -47,9 +47,9 @@ TEST(FilterText, ValuesThatCannotWorkAreRefused) {
   refused([] { sample_count_filter(-1); }, "above 0");
   refused([] { sample_rate_filter(0); }, "above 0");
   refused([] { scale_filter({.width = 8, .height = 8, .fit = scale_fit{3}}); },
-          "fit is none of scale_fit");
+          "fit is no value of scale_fit");
   refused([] { scale_filter({.width = 8, .height = 8, .algorithm = scale_algorithm{5}}); },
-          "algorithm is none of scale_algorithm");
+          "algorithm is no value of scale_algorithm");
 }
 
 TEST(FilterText, RatesThatFfmpegCannotHoldAreRefused) {
