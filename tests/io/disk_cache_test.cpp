@@ -550,7 +550,7 @@ TEST_P(DiskCache, FailuresOfTheStoreKeepTheirMessageAndCachedBlocks) {
   };
   EXPECT_THAT(
       read_next_block,
-      ThrowsMessage<error>("read s3://b/a: its store gave 100 of the 4096 bytes from 4096 on"));
+      ThrowsMessage<error>("read s3://b/a: its store returned 100 of the 4096 bytes from 4096 on"));
   altered->alter = nullptr;
   EXPECT_EQ(read(cache, "s3://b/a"), content);
   EXPECT_THAT(remote->requests(), Contains("s3://b/a 0+4096").Times(1));
@@ -805,9 +805,9 @@ TEST_P(DiskCache, BlocksThatCannotBeOpenedForAPassingReasonAreNotRemoved) {
 
 TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
   EXPECT_THAT([&] { disk_cache(nullptr, options_of()); },
-              ThrowsMessage<error>("open a cache: no store is given"));
+              ThrowsMessage<error>("open a cache: the store is null"));
   EXPECT_THAT([&] { disk_cache(remote, {}); },
-              ThrowsMessage<error>("open a cache: no directory is given"));
+              ThrowsMessage<error>("open a cache: no directory is set"));
   EXPECT_THAT([&] { disk_cache(remote, options_of(0)); },
               ThrowsMessage<error>(HasSubstr("max_bytes")));
   EXPECT_THAT([&] { disk_cache(remote, options_of(100, 100)); },

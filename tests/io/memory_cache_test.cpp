@@ -248,7 +248,7 @@ TEST_F(MemoryCache, ItsFiguresAreMetrics) {
 
 TEST_F(MemoryCache, WithOptionsThatCannotWorkIsRefused) {
   EXPECT_THAT([&] { memory_cache(nullptr); },
-              ThrowsMessage<error>("open a memory cache: no store is given"));
+              ThrowsMessage<error>("open a memory cache: the store is null"));
   EXPECT_THAT([&] { memory_cache(remote, {.max_bytes = 0}); },
               ThrowsMessage<error>(HasSubstr("max_bytes")));
   EXPECT_THAT([&] { memory_cache(remote, {.max_object_bytes = 0}); },

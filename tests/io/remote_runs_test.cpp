@@ -224,7 +224,7 @@ TEST_F(RemoteRun, RefusesShardsAndKeysWithoutSecrets) {
   auto url = [&](const std::string& name) { return server.url(name + signature); };
   auto labels = index({url("/label.tar")});
   const std::vector<std::pair<std::string, std::string>> refusals{
-      {"comes twice", refusal([&] { index({url("/label.tar"), url("/label.tar")}); })},
+      {"is listed twice", refusal([&] { index({url("/label.tar"), url("/label.tar")}); })},
       {"two samples have the key a", refusal([&] { index({url("/twice.tar")}); })},
       {"has such a field already", refusal([&] { index({url("/field.tar")}); })},
       {"no indexed shard", refusal([&] { (void)labels.identity_of(sample(url("/a.tar"))); })},
@@ -249,7 +249,7 @@ TEST_F(RemoteRun, RefusesWhatADatasetHasNotWithoutSecrets) {
   };
   const std::vector<std::pair<std::string, std::string>> refusals{
       {"there is no sample 9", refusal([&] { (void)sync_wait(runtime, data(9)); })},
-      {"it is none of", refusal([&] { read_shard(other, {}); })},
+      {"it is not listed in", refusal([&] { read_shard(other, {}); })},
       {"max_bytes is 5", refusal([&] { read_shard(data.shards()[0], {.max_bytes = 5}); })}};
   for (auto& [why, text] : refusals) {
     EXPECT_THAT(text, HasSubstr(why));

@@ -213,7 +213,7 @@ TEST(Store, ThatIsNotMountedIsNamed) {
     EXPECT_THAT([&] { mount(prefix, std::make_shared<const echoes>("A")); },
                 ThrowsMessage<error>(HasSubstr("names files, which no store reads")));
   EXPECT_THAT([] { mount("null://", nullptr); },
-              ThrowsMessage<error>("mount a store: no store is given for 'null://'"));
+              ThrowsMessage<error>("mount a store: the store for 'null://' is null"));
   EXPECT_THAT([] { mount("/data", nullptr); },
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
   EXPECT_THAT([] { mount(" https://u:secret@host/", nullptr); },

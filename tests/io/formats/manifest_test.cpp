@@ -291,9 +291,10 @@ TEST(SavedListing, HasLabelsSizesAndTagsOfTheListing) {
     EXPECT_EQ(read[i].field("etag").text(), listed[i].field("etag").text());
     EXPECT_EQ(saved.identity_of(read[i]), photos.identity_of(listed[i]));
   }
-  EXPECT_THAT([&] { (void)saved.identity_of(sample("memory://b/other/1")); },
-              ThrowsMessage<error>(
-                  "list memory://b/train: memory://b/other/1 is none of its files that match **"));
+  EXPECT_THAT(
+      [&] { (void)saved.identity_of(sample("memory://b/other/1")); },
+      ThrowsMessage<error>(
+          "list memory://b/train: memory://b/other/1 is not one of its files that match **"));
 }
 
 // The rest of a run over one source from the state of a run over another.

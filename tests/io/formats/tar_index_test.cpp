@@ -151,7 +151,7 @@ TEST(TarIndex, MalformedBytesAreRefused) {
     EXPECT_THROW(tar_index_from_bytes(changed), error);
   }
   EXPECT_THAT([] { tar_index_from_bytes("LADETAR2"); },
-              ThrowsMessage<error>("read an index: it is none, or of another version"));
+              ThrowsMessage<error>("read an index: it is no index, or of another version"));
   EXPECT_THROW(tar_index(10, "", {tar_entry("a", 8, 3)}), error);
 }
 

@@ -168,7 +168,7 @@ TEST(TarSamples, ErrorsNameShardAndSample) {
   EXPECT_THAT([&] { sync_wait(runtime, index_shards(shards(dir / "absent.tar"))); },
               ThrowsMessage<error>(HasSubstr("absent.tar: No such file")));
   EXPECT_THAT([&] { (void)index_shards(shards("{a,a}.tar")); },
-              ThrowsMessage<error>(HasSubstr("a.tar comes twice")));
+              ThrowsMessage<error>(HasSubstr("a.tar is listed twice")));
   EXPECT_THAT([&] { (void)index_shards(shards("a"), {.concurrency = 0}); },
               ThrowsMessage<error>(HasSubstr("concurrency")));
   auto one = sync_wait(runtime, index_shards(shards(dir.write("b.tar", archive_of(0, 1)))));
@@ -189,7 +189,7 @@ TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
   EXPECT_THAT([&] { index(tar_file("a.b", "") + tar_file("a.b", "") + tar_end()); },
               says("index tars://h/a.tar?sig=...: member a.b"));
   EXPECT_THAT([&] { (void)index_shards(shards("{" + url + "," + url + "}")); },
-              says("index shards: tars://h/a.tar?sig=... comes twice"));
+              says("index shards: tars://h/a.tar?sig=... is listed twice"));
   auto one = index(tar_file("a.cls", "x") + tar_end());
   EXPECT_THAT([&] { sync_wait(runtime, one.read()(one.list_all()[0])); },
               says("read the label of tars://h/a.tar?sig=...: its field"));

@@ -190,7 +190,7 @@ TEST(S3Credentials, ComeFromProfiles) {
   EXPECT_EQ(failure_of(s3_profile_credentials("empty")),
             "find credentials: profile empty has no aws_access_key_id");
   EXPECT_THAT(failure_of(s3_profile_credentials("absent")),
-              HasSubstr("load profile absent: there is none in "));
+              HasSubstr("load profile absent: there is no such profile in "));
 }
 
 TEST(S3Credentials, ProfilesMayBeInOtherFiles) {
