@@ -79,7 +79,7 @@ class scripted_reactor final : public detail::reactor {
     std::size_t direct_bytes = 0;
     while (auto* call = submitted_.pop()) {
       if (call->direct) direct_bytes += call->bytes;
-      call->progress = io_operation::status::begun;
+      call->progress = io_operation::status::started;
       auto result = answer(*call);
       if (result == never) continue;
       if (call->what == io_operation::kind::open && result >= 0) ++open_files;

@@ -366,7 +366,7 @@ TEST(ThreadPool, KeepsToTheCpusOfItsOptions) {
 }
 
 TEST(ThreadPool, RefusesCpusThatItCannotHave) {
-  auto says = testing::StartsWith("keep the threads of a pool on the CPUs that it is given: ");
+  auto says = testing::StartsWith("keep the threads of a pool on the CPUs of its options: ");
   std::array<unsigned, 1> none{CPU_SETSIZE - 1};
   EXPECT_THAT([&] { thread_pool({.cpus = none}); }, testing::ThrowsMessage<error>(says));
   std::array<unsigned, 1> beyond{1'000'000};
