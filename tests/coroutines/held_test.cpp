@@ -203,7 +203,7 @@ TEST(State, IsRefusedFromTheFirstCallOn) {
   EXPECT_THAT(refusal(list | shard({}) | shuffle()), HasSubstr("shard is not the last step"));
   EXPECT_THAT(refusal(stream | shard({})), HasSubstr("shard counts the items of a stage"));
   EXPECT_THAT(refusal(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
-              HasSubstr("not sharded alike"));
+              HasSubstr("not sharded in the same way"));
 }
 
 TEST(State, InACoroutineOfARuntimeIsNotWaitedFor) {
@@ -243,7 +243,7 @@ TEST(RequireState, RefusesAtTheStartWhatCannotBeExact) {
   EXPECT_THAT(running(list | shard({}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(running(list | map([](int i) { return i; }) | shard({})), says("shard counts"));
   EXPECT_THAT(running(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
-              says("not sharded alike"));
+              says("not sharded in the same way"));
 }
 
 TEST(RequireState, EndsTheRunAtTheItemWhereItTurnsOutThatAStateCannotBeExact) {

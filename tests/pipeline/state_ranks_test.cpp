@@ -300,7 +300,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   auto merging = [](std::vector<state> ranks) { return [ranks] { merge(ranks); }; };
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   EXPECT_NO_THROW(merge(std::vector{rank(1), rank(0)}));
-  EXPECT_THAT(merging({}), says("there are none"));
+  EXPECT_THAT(merging({}), says("there are no states"));
   EXPECT_THAT(merging({rank(0)}), says("2 ranks are needed, each once"));
   EXPECT_THAT(merging({rank(1), rank(1)}), says("rank 0 is missing"));
   EXPECT_THAT(merging({rank(0), rank(0)}), says("rank 1 is missing"));

@@ -939,7 +939,7 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
   EXPECT_THAT(of(list | shard({.world = 2}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(of(list | take(5) | repeat(3)), says("take or skip is followed by repeat"));
   std::vector<pipeline<int>> both{list, list | shard({.world = 2})};
-  EXPECT_THAT(of(merge(both)), says("not sharded alike"));
+  EXPECT_THAT(of(merge(both)), says("not sharded in the same way"));
   EXPECT_THAT(of(merge(both, {.end = merge_end::first})), says("the first of its inputs"));
 }
 
@@ -1090,7 +1090,7 @@ TEST(StateText, ErrorsStateThePosition) {
   EXPECT_THAT(reading("{\"sources\":[{\"end\":1}]}"), says("\"end\" is not part of a source"));
   EXPECT_THAT(reading("{\"sources\":[{\"begin\":1},{\"begin\":1}]}"),
               says("sources that do not ascend"));
-  EXPECT_THAT(reading("{\"epoch\":0,\"epoch\":3}"), says("\"epoch\" is there twice"));
+  EXPECT_THAT(reading("{\"epoch\":0,\"epoch\":3}"), says("\"epoch\" appears twice"));
   EXPECT_THAT(reading("{\"lade_state\":5,\"parts\":2}"),
               says("it has delivered parts of an item without positions"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));
