@@ -115,7 +115,7 @@ TEST(Sample, WithoutAFieldHasTheOthers) {
 
 TEST(Sample, TwoFieldsOfOneNameAreRefused) {
   EXPECT_THAT([] { (void)sample("a").with_fields({field("x", 1), field("x", 2)}); },
-              ThrowsMessage<error>("give fields to a: two are called x"));
+              ThrowsMessage<error>("set fields of a: two are called x"));
 }
 
 TEST(Field, AnIntegerThatDoesNotFitIsRefused) {
