@@ -165,7 +165,7 @@ struct batch_into_options {
 // - `spec()` returns the type and shape of the tensor of one sample.
 // - `writer(sample, slot)` writes the tensor. It may take a `random` as third argument.
 // - `memory_to_write(sample)`, optional: the bytes that a call allocates. The stage waits for that
-//   memory before the call; see tells_memory in buffer_pool.hpp.
+//   memory before the call; see reserves_memory in buffer_pool.hpp.
 // - `field()`, optional: the name of the tensor; "data" if it is missing or empty.
 template <class W>
 concept sample_writer =

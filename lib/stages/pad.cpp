@@ -130,7 +130,7 @@ void require_rows(const pack_rows_options& options, const std::string& stage) {
 void require_fields(std::span<const std::string> fields, const std::string& stage) {
   if (fields.empty())
     throw error(errc::invalid_argument, stage,
-                "of samples, the fields that become tensors have to be given (fields)");
+                "of samples, the fields that become tensors must be set (fields)");
 }
 
 // Rounds up to a multiple. Throws error(limit_exceeded) if the result exceeds 63 bits.

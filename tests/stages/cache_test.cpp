@@ -99,8 +99,9 @@ TEST(Cache, CountsTheBytesThatItemsHold) {
   EXPECT_EQ(bytes_of(sample_batch(tensor(element_type::u8, {1, 9}), {sample("key")})), 12u);
   auto unknown = from(std::vector{nameless()});
   EXPECT_NO_THROW(unknown | cache());
-  EXPECT_THAT([&] { unknown | cache({.bytes = 10}); },
-              ThrowsMessage<error>(HasSubstr("the size of the items is unknown: give their type")));
+  EXPECT_THAT(
+      [&] { unknown | cache({.bytes = 10}); },
+      ThrowsMessage<error>(HasSubstr("the size of the items is unknown: their type needs")));
 }
 
 // Stages before a cache, of random numbers.
@@ -212,7 +213,8 @@ TEST(Cache, KeepsTheWholeOrNothingWhereAPartIsNotExact) {
 
 TEST(Cache, InAPathIsRefused) {
   runtime runtime({.threads = 2});
-  auto refused = ThrowsMessage<error>(HasSubstr("a cache in it would give items of one run"));
+  auto refused =
+      ThrowsMessage<error>(HasSubstr("a cache in a path would mix the items of several runs"));
   auto even = [](int i) { return i % 2; };
   EXPECT_THAT([&] { collect(runtime, from(up_to(9)) | tee(cache(), chain())); }, refused);
   EXPECT_THAT([&] { collect(runtime, from(up_to(9)) | route(even, chain(), cache())); }, refused);

@@ -510,7 +510,7 @@ TEST(Pad, RefusesSamplesWhoseFieldsCannotBePadded) {
   refuses({sentence("a", 2), sample("b").with_field(field("tokens", 1))},
           "pad field tokens of b: it is a number, and a tensor in other samples");
   EXPECT_THAT([] { one(std::vector<sample>{sentence("a", 2)}, pad()); },
-              ThrowsMessage<error>(HasSubstr("have to be given (fields)")));
+              ThrowsMessage<error>(HasSubstr("must be set (fields)")));
 }
 
 TEST(Pad, IsDescribed) {

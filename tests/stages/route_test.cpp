@@ -664,11 +664,11 @@ TEST(RouteBatches, AnInvalidPathNumberFailsTheItem) {
 
 TEST(RouteBatches, ARateOfFailuresIsOneOfItems) {
   runtime runtime({.threads = 2});
-  auto tenth_to_nowhere = [](int i) { return i % 10 == 0 ? 9 : 0; };
+  auto tenth_to_no_path = [](int i) { return i % 10 == 0 ? 9 : 0; };
   auto with = [&](double rate) {
     route_options options{.on_error = on_error::skip,
                           .error_budget = {.rate = rate, .probation = 5}};
-    return from(numbers{200}) | batch(20) | route_batches(tenth_to_nowhere, options, chain());
+    return from(numbers{200}) | batch(20) | route_batches(tenth_to_no_path, options, chain());
   };
   EXPECT_THAT(collect(runtime, with(0.11)), SizeIs(10));
   EXPECT_THAT([&] { collect(runtime, with(0.09)); },
@@ -678,8 +678,9 @@ TEST(RouteBatches, ARateOfFailuresIsOneOfItems) {
 TEST(RouteBatches, APathThatEndsEarlyIsNamed) {
   runtime runtime({.threads = 2});
   EXPECT_THAT([&] { collect(runtime, batched(-1, 4, chain(), take(2))); },
-              ThrowsMessage<stage_error>("route_batches: take a vector for each part from path 1: "
-                                         "it gave none for items 8-11"));
+              ThrowsMessage<stage_error>(
+                  "route_batches: join the vectors of path 1: it yielded no vector for items 8-11; "
+                  "a path must yield one vector per part, in order"));
 }
 
 TEST(RouteBatches, APartOfTheSameItemIsNotMistakenForAMissingOne) {
@@ -692,9 +693,9 @@ TEST(RouteBatches, APartOfTheSameItemIsNotMistakenForAMissingOne) {
   auto skipping = map(refuse_first, {.on_error = on_error::skip});
   auto to_first = [](int) { return 0; };
   auto parts = from(numbers{4}) | halves | route_batches(to_first, skipping, chain());
-  EXPECT_THAT(
-      [&] { collect(runtime, parts); },
-      ThrowsMessage<stage_error>(HasSubstr("path 0: it gave 2 parts of items 0 for 1 part")));
+  EXPECT_THAT([&] { collect(runtime, parts); },
+              ThrowsMessage<stage_error>(
+                  HasSubstr("path 0: it yielded 2 parts of items 0 instead of 1 part")));
 }
 
 TEST(RouteBatches, APathThatYieldsMoreIsNamed) {
@@ -702,10 +703,10 @@ TEST(RouteBatches, APathThatYieldsMoreIsNamed) {
   auto twice = flat_map([](ints part) { return std::vector{part, part}; });
   EXPECT_THAT(
       [&] { collect(runtime, batched(8, 4, twice, chain())); },
-      ThrowsMessage<stage_error>(HasSubstr("path 0: it gave one of items 0-3 for items 4-7")));
+      ThrowsMessage<stage_error>(HasSubstr("path 0: it yielded items 0-3 instead of items 4-7")));
   EXPECT_THAT(
       [&] { collect(runtime, batched(4, 4, chain(), twice)); },
-      ThrowsMessage<stage_error>(HasSubstr("path 1: it gave more vectors than it was sent")));
+      ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded more vectors than it received")));
 }
 
 static bool without_five(const ints& part) { return std::ranges::find(part, 5) == part.end(); }
@@ -714,9 +715,9 @@ TEST(RouteBatches, APathThatDropsAPartIsNamed) {
   runtime runtime({.threads = 2});
   EXPECT_THAT(
       [&] { collect(runtime, batched(100, 4, chain(), filter(without_five))); },
-      ThrowsMessage<stage_error>(HasSubstr("path 1: it gave one of items 4-11 for items 4-7")));
+      ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded items 4-11 instead of items 4-7")));
   EXPECT_THAT([&] { collect(runtime, batched(8, 4, chain(), filter(without_five))); },
-              ThrowsMessage<stage_error>(HasSubstr("path 1: it gave none for items 4-7")));
+              ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded no vector for items 4-7")));
 }
 
 // After the part that is dropped no further one comes to the path.
@@ -729,8 +730,9 @@ TEST(RouteBatches, APathThatDropsItsLastPartDoesNotHang) {
                                map(each(itself), {.concurrency = concurrency}),
                                chain(map(each(itself), {.concurrency = concurrency}),
                                      filter(without_five), map(each(itself))));
-      EXPECT_THAT([&] { collect(runtime, all); },
-                  ThrowsMessage<stage_error>(HasSubstr("path 1: it gave none for items 4-7")));
+      EXPECT_THAT(
+          [&] { collect(runtime, all); },
+          ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded no vector for items 4-7")));
     }
 }
 

@@ -63,7 +63,7 @@ struct two_paths {
 };
 
 static task<> give(two_paths& to, std::size_t path, int value) {
-  co_await to.split->room(path);
+  co_await to.split->capacity(path);
   if (!to.split->give(path, counted(value), {})) ++to.refused;
 }
 
@@ -79,7 +79,7 @@ static task<> give_two(two_paths& to, std::size_t path) {
 }
 
 static task<> give_both(two_paths& to) {
-  co_await to.split->room(split_base::all_paths);
+  co_await to.split->capacity(split_base::all_paths);
   for (std::size_t path : {0u, 1u})
     if (!to.split->give(path, counted(1), {})) ++to.refused;
 }
@@ -258,7 +258,7 @@ TEST(SplitInterleavings, AStopOfTheRunEndsTheInputAndThePath) {
 
 static task<> begin_batches(two_paths& of, int& count) {
   for (int i = 0; i < 2; ++i) {
-    co_await of.split->room(split_base::batches);
+    co_await of.split->capacity(split_base::batches);
     of.split->begin_batch();
     ++count;
   }

@@ -147,7 +147,7 @@ TEST(Stack, RefusesFieldsThatDoNotFitTogether) {
 }
 
 TEST(Stack, RefusesOptionsThatCannotWork) {
-  EXPECT_THAT([] { stack({}); }, ThrowsMessage<error>(HasSubstr("have to be given (fields)")));
+  EXPECT_THAT([] { stack({}); }, ThrowsMessage<error>(HasSubstr("must be set (fields)")));
   EXPECT_THAT([] { stack({.fields = "x,y,x"}); }, ThrowsMessage<error>(HasSubstr("x twice")));
 }
 

@@ -161,13 +161,13 @@ TEST(Tee, APathThatDropsMoreThanItsBufferIsNamed) {
     runtime runtime({.threads = threads});
     auto why = [](const char* waits, const char* full) {
       return std::string("tee: take a result of path ") + waits +
-             ": it needs more items, and as many results of path " + full +
+             ": the path needs another item, but the result queue of path " + full +
              "; raise tee_options::buffer";
     };
     EXPECT_EQ(failure_of(runtime, tee({.buffer = 4}, map(itself), filter(never))),
-              why("1", "0 wait for it as may (4)"));
+              why("1", "0 is full (buffer: 4)"));
     EXPECT_THAT(failure_of(runtime, tee({.buffer = 0}, filter(never), chain(), take(2))),
-                AnyOf(why("0", "1 wait for it as may (1)"), why("0", "2 wait for it as may (1)")));
+                AnyOf(why("0", "1 is full (buffer: 1)"), why("0", "2 is full (buffer: 1)")));
     EXPECT_THAT(failure_of(runtime, tee(chain(), batch(100))), HasSubstr("a result of path 1"));
   }
 }
