@@ -187,7 +187,7 @@ class writer_list {
 
 // Several writers for one batch_into. For every sample, each of them writes its own tensor, one
 // after the other on one thread. All receive the same random numbers, so that images and their
-// masks are cropped alike.
+// masks have the same crop.
 //
 //   lade::batch_into(lade::writers(decode_image(how), decode_mask(how, {.field = "png"})),
 //                    {.size = 256})
@@ -338,7 +338,7 @@ class slot_writer {
   static constexpr bool takes_random =
       std::invocable<const V&, const sample&, const tensor&, random>;
   template <class V>
-  static constexpr bool tells =
+  static constexpr bool reserves =
       requires(const V& writer, const sample& in) { writer.memory_to_write(in); };
 
  public:
@@ -381,7 +381,7 @@ class slot_writer {
     return std::apply([](const W&... each) { return (draws(each) || ...); }, writers_);
   }
   std::size_t memory_needed(const assigned& item) const
-    requires(tells<W> || ...)
+    requires(reserves<W> || ...)
   {
     return std::apply([&](const W&... each) { return (needed(each, item.sample()) + ...); },
                       writers_);
@@ -406,7 +406,7 @@ class slot_writer {
 
   template <class V>
   static std::size_t needed([[maybe_unused]] const V& writer, [[maybe_unused]] const sample& in) {
-    if constexpr (tells<V>) return writer.memory_to_write(in);
+    if constexpr (reserves<V>) return writer.memory_to_write(in);
     return 0;
   }
 

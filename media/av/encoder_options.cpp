@@ -88,7 +88,7 @@ static std::string plain_key(std::string_view key) {
   return plain;
 }
 
-// Libraries treat '_' and '-' alike.
+// Libraries do not distinguish '_' and '-'.
 static std::string library_key(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
