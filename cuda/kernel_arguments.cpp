@@ -88,7 +88,7 @@ void check_batch(const image_batch& to, const checked_item& item) {
 
 void check_room(const image_batch& to, std::size_t images, const checked_item& item) {
   if (to.images >= 0 && std::cmp_less(to.images, images))
-    item.refuse(fmt::format("there are {} images, and to has room for {}", images, to.images));
+    item.refuse(fmt::format("there are {} images, but to has {} slots", images, to.images));
   check_gpu(to.gpu, item, "to.data");
 }
 

@@ -296,7 +296,7 @@ std::uint64_t cache_directory::evict(unsigned past_epochs) {
   std::vector<found_block> blocks;
   auto used = use_->used_bytes();
   auto excess = used - std::min(used, limit_bytes_);  // the limit may have been reduced
-  auto room = limit_bytes_ - std::min(used, limit_bytes_);
+  auto available = limit_bytes_ - std::min(used, limit_bytes_);
   if (refused + excess > 0) count_blocks(&blocks);
   std::ranges::sort(blocks, [](auto& a, auto& b) {
     return a.age != b.age ? a.age > b.age : a.written < b.written;
@@ -304,13 +304,13 @@ std::uint64_t cache_directory::evict(unsigned past_epochs) {
   std::uint64_t removed = 0;
   for (auto& each : blocks) {
     bool is_excess = excess > 0;
-    if (!is_excess && (each.age <= past_epochs || room >= refused)) break;
+    if (!is_excess && (each.age <= past_epochs || available >= refused)) break;
     if (unlink(each.path.c_str()) != 0) continue;
     use_->release(each.bytes);
     if (is_excess)
       excess -= std::min(excess, each.bytes);
     else
-      room += each.bytes;
+      available += each.bytes;
     ++removed;
   }
   lock_byte(evicting_byte, F_UNLCK, false);

@@ -23,7 +23,7 @@ std::string to_string(const cache_statistics& of) {
                           bytes_text(of.hit_bytes), of.misses, bytes_text(of.fetched_bytes),
                           bytes_text(of.used_bytes), bytes_text(of.limit_bytes));
   return text + counter_text(of.waits, "waited for others") +
-         counter_text(of.refused, "had no room") + counter_text(of.uncached, "not cached") +
+         counter_text(of.refused, "did not fit") + counter_text(of.uncached, "not cached") +
          counter_text(of.failures, "not written") + counter_text(of.damaged, "damaged") +
          counter_text(of.evicted, "evicted");
 }
@@ -38,11 +38,11 @@ void add(metrics& into, const cache_statistics& of, const metric_labels& labels)
   sample("misses_total", counter, "Reads of a block that was fetched.", of.misses);
   sample("fetched_bytes_total", counter, "Bytes that were fetched.", of.fetched_bytes);
   sample("waits_total", counter, "Waits for another who fetched the same block.", of.waits);
-  sample("refused_total", counter, "Fetched blocks for which there was no room.", of.refused);
+  sample("refused_total", counter, "Fetched blocks that did not fit into the cache.", of.refused);
   sample("uncached_total", counter, "Reads of objects that cannot be cached.", of.uncached);
   sample("failures_total", counter, "Fetched blocks that could not be written.", of.failures);
   sample("damaged_total", counter, "Blocks removed because they were damaged.", of.damaged);
-  sample("evicted_total", counter, "Blocks removed to have room.", of.evicted);
+  sample("evicted_total", counter, "Blocks removed to free space.", of.evicted);
   sample("used_bytes", gauge, "Bytes in the cache.", of.used_bytes);
   sample("limit_bytes", gauge, "Bytes that may be in the cache.", of.limit_bytes);
 }

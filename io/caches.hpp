@@ -23,7 +23,7 @@ inline std::uint64_t counted_epoch(std::uint64_t of_run) noexcept {
 // Returns the store of a cache. Throws error(invalid_argument) if it is null.
 inline std::shared_ptr<const io::store> require_store(std::string_view doing,
                                                       std::shared_ptr<const io::store> upstream) {
-  if (!upstream) throw error(errc::invalid_argument, doing, "no store is given");
+  if (!upstream) throw error(errc::invalid_argument, doing, "the store is null");
   return upstream;
 }
 

@@ -181,7 +181,7 @@ std::string files::identity_of(const sample& file) const {
   auto identity = file.key().substr(is_below ? prefix.size() : 0);
   if (!is_below || !pattern_.matches(identity))
     throw error(errc::invalid_argument, "list " + without_secrets(root_),
-                file.name() + " is none of its files that match " + pattern_text_);
+                file.name() + " is not one of its files that match " + pattern_text_);
   if (!compare_sizes_) return identity;
   if (auto* size = file.find_field("size")) return fmt::format("{} {}", identity, size->integer());
   struct ::stat found;

@@ -22,7 +22,7 @@ namespace lade::io {
 
 static std::string require_directory(const disk_cache_options& options) {
   if (options.directory.empty())
-    throw error(errc::invalid_argument, "open a cache", "no directory is given");
+    throw error(errc::invalid_argument, "open a cache", "no directory is set");
   std::string directory(options.directory);
   auto doing = "open the cache " + directory;
   detail::require_count(doing, "max_bytes", options.max_bytes,

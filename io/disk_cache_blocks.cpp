@@ -163,7 +163,7 @@ static void require_part(const std::string& url, const object_part& got, std::ui
   bool is_it = got.content().size() == expected || (offset == 0 && got.is_whole());
   if (is_it) return;
   throw error(errc::invalid_data, "read " + without_secrets(url),
-              fmt::format("its store gave {} of the {} bytes from {} on", got.content().size(),
+              fmt::format("its store returned {} of the {} bytes from {} on", got.content().size(),
                           expected, offset));
 }
 

@@ -49,7 +49,7 @@ static void require_mountable(std::string_view prefix,
   if (scheme.empty()) throw error(errc::invalid_argument, doing, name + " is no URL");
   if (scheme == "file")
     throw error(errc::invalid_argument, doing, name + " names files, which no store reads");
-  if (!mounted) throw error(errc::invalid_argument, doing, "no store is given for " + name);
+  if (!mounted) throw error(errc::invalid_argument, doing, "the store for " + name + " is null");
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {

@@ -33,7 +33,7 @@ void wav_header::take(std::span<const std::byte> part) {
   auto begin = offset_;
   bool is_rest = part.size() == size_ - begin;
   if (begin == 0) take_riff(part);
-  while (wants()) {
+  while (needs_bytes()) {
     if (offset_ >= size_) refuse("it ends before its data");
     auto passed = offset_ - begin;
     if (passed >= part.size() || (!is_rest && part.size() - passed < part_bytes)) return;

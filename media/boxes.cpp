@@ -69,7 +69,7 @@ static void check_boxes(const tensor& boxes, const box_options& options, std::st
   const auto require = [&](bool condition, std::string_view reason) {
     if (!condition) throw error(errc::invalid_argument, doing, reason);
   };
-  require(options.format <= box_format::cxcywh, "format is none of box_format");
+  require(options.format <= box_format::cxcywh, "format is no value of box_format");
   require(0 <= options.min_visible && options.min_visible <= 1, "min_visible must be in [0, 1]");
   require(0 <= options.min_side && std::isfinite(options.min_side),
           "min_side must be 0 or above, and finite");

@@ -56,8 +56,8 @@ static bool try_random_crop(int width, int height, const image_options& options,
   const auto w = static_cast<std::int64_t>(std::nearbyint(std::sqrt(area * aspect)));
   const auto h = static_cast<std::int64_t>(std::nearbyint(std::sqrt(area / aspect)));
   if (w < 1 || w > width || h < 1 || h > height) return false;
-  const auto place = [&](std::int64_t room) {
-    return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(room + 1)));
+  const auto place = [&](std::int64_t free) {
+    return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(free + 1)));
   };
   crop.y = cut_axis(place(height - h), h);
   crop.x = cut_axis(place(width - w), w);

@@ -37,16 +37,16 @@ class option_check {
 static bool between(double low, double value, double high) { return low <= value && value <= high; }
 
 static void check_enums(const image_options& options, const option_check& require) {
-  require(options.fit <= image_fit::cover, "fit is none of image_fit");
-  require(options.colour <= image_colour::rgba, "colour is none of image_colour");
-  require(options.layout <= image_layout::chw, "layout is none of image_layout");
+  require(options.fit <= image_fit::cover, "fit is no value of image_fit");
+  require(options.colour <= image_colour::rgba, "colour is no value of image_colour");
+  require(options.layout <= image_layout::chw, "layout is no value of image_layout");
 }
 
 static void check_fit(const image_options& options, const option_check& require) {
   constexpr int most = 1 << 15;
   const bool own_size = options.width == 0 && options.height == 0;
   require(own_size || (between(1, options.width, most) && between(1, options.height, most)),
-          "width and height must both be given, up to 32768, or neither");
+          "width and height must both be set, up to 32768, or neither");
   require(!own_size || options.fit == image_fit::stretch,
           "fit needs a width and a height to crop to");
   require(options.shorter_side == 0 ||

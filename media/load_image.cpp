@@ -48,8 +48,7 @@ task<tensor> load_images(std::vector<std::string> paths, image_options options, 
                          unsigned concurrency) {
   const decode_image decode(options);
   if (options.width == 0 || concurrency == 0)
-    throw error(errc::invalid_argument, "load images",
-                "width, height and concurrency must be given");
+    throw error(errc::invalid_argument, "load images", "width, height and concurrency must be set");
   const tensor_spec spec{decode.spec().type,
                          decode.spec().shape.prepend(static_cast<std::int64_t>(paths.size()))};
   const auto memory = co_await allocate(spec.bytes());

@@ -93,7 +93,7 @@ static bool is_even_edge(int edge) {
 static void check_crop(const surface_region& crop) {
   const bool is_whole = crop.width == 0 && crop.height == 0;
   require_surface_option(is_whole || (crop.width != 0 && crop.height != 0),
-                         "only one of the crop's width and height is given");
+                         "only one of the crop's width and height is set");
   require_surface_option(!is_whole || (crop.left == 0 && crop.top == 0), "the crop has no size");
   require_surface_option(is_even_edge(crop.left) && is_even_edge(crop.top) &&
                              is_even_edge(crop.width) && is_even_edge(crop.height),
@@ -103,7 +103,7 @@ static void check_crop(const surface_region& crop) {
 static void check_surface_options(const surface_options& options) {
   const auto require = require_surface_option;
   require(options.surfaces >= 1 && options.surfaces <= 16, "surfaces must be 1 to 16");
-  require((options.width == 0) == (options.height == 0), "only one of width and height is given");
+  require((options.width == 0) == (options.height == 0), "only one of width and height is set");
   require(is_even_edge(options.width) && is_even_edge(options.height),
           "width and height must be even, up to 32766");
   check_crop(options.crop);

@@ -270,8 +270,8 @@ class async_generator<T>::promise_type final : public detail::generator_promise 
   auto yield_value(T& value) noexcept { return yield(std::addressof(value)); }
   auto yield_value(T&& value) noexcept {
     static_assert(detail::safe_in_await<T>,
-                  "GCC 12 destroys an aggregate built inside co_yield twice: give the type a "
-                  "constructor, or yield a named object without std::move.");
+                  "GCC 12 destroys an aggregate built inside co_yield twice: add a constructor "
+                  "to the type, or yield a named object without std::move.");
     return yield_value(value);
   }
   auto yield_value(held<T>&& item) { return yield(std::addressof(*item), item.origin()); }

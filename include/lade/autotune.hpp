@@ -20,7 +20,7 @@ namespace lade {
 // Tasks: a map of tasks begins with 16 items in flight. The run adjusts that number by its
 // statistics. While the stage is the bottleneck, the run raises or lowers the number, and keeps a
 // new value if the stage then yields more. The limits are `tune_options::most` and the memory
-// budget. The buffer grows where slow items hold up others. A stage that is opened again, in a
+// budget. The buffer grows where slow items block others. A stage that is opened again, in a
 // repeat or by the next of several epochs, continues with the values found so far.
 //
 // Plain functions: the number is fixed. All automatic stages of a run together have

@@ -168,7 +168,7 @@ struct batch_into_options {
 // - `spec()` returns the type and shape of the tensor of one sample.
 // - `writer(sample, slot)` writes the tensor. It may take a `random` as third argument.
 // - `memory_to_write(sample)`, optional: the bytes that a call allocates. The stage waits for that
-//   memory before the call; see tells_memory in buffer_pool.hpp.
+//   memory before the call; see reserves_memory in buffer_pool.hpp.
 // - `field()`, optional: the name of the tensor; "data" if it is missing or empty.
 template <class W>
 concept sample_writer =
@@ -190,7 +190,7 @@ class writer_list {
 
 // Several writers for one batch_into. For every sample, each of them writes its own tensor, one
 // after the other on one thread. All receive the same random numbers, so that images and their
-// masks are cropped alike.
+// masks have the same crop.
 //
 //   lade::batch_into(lade::writers(decode_image(how), decode_mask(how, {.field = "png"})),
 //                    {.size = 256})
@@ -341,7 +341,7 @@ class slot_writer {
   static constexpr bool takes_random =
       std::invocable<const V&, const sample&, const tensor&, random>;
   template <class V>
-  static constexpr bool tells =
+  static constexpr bool reserves =
       requires(const V& writer, const sample& in) { writer.memory_to_write(in); };
 
  public:
@@ -384,7 +384,7 @@ class slot_writer {
     return std::apply([](const W&... each) { return (draws(each) || ...); }, writers_);
   }
   std::size_t memory_needed(const assigned& item) const
-    requires(tells<W> || ...)
+    requires(reserves<W> || ...)
   {
     return std::apply([&](const W&... each) { return (needed(each, item.sample()) + ...); },
                       writers_);
@@ -409,7 +409,7 @@ class slot_writer {
 
   template <class V>
   static std::size_t needed([[maybe_unused]] const V& writer, [[maybe_unused]] const sample& in) {
-    if constexpr (tells<V>) return writer.memory_to_write(in);
+    if constexpr (reserves<V>) return writer.memory_to_write(in);
     return 0;
   }
 

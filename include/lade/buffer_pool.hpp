@@ -146,7 +146,7 @@ task<memory_charge> charge(std::size_t bytes);
 // buffers and charges from them. An exception of memory_needed is ignored, since the call will
 // throw too.
 template <class F, class In>
-concept tells_memory = requires(const F& function, const In& item) {
+concept reserves_memory = requires(const F& function, const In& item) {
   { function.memory_needed(item) } -> std::convertible_to<std::size_t>;
 };
 

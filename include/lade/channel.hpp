@@ -46,8 +46,8 @@ class channel {
   // coroutine is asked to stop. In both cases the value is dropped.
   [[nodiscard]] push_awaiter push(T value) {
     static_assert(detail::safe_in_await<T>,
-                  "GCC 12 destroys an aggregate built inside co_await twice: give the type a "
-                  "constructor.");
+                  "GCC 12 destroys an aggregate built inside co_await twice: add a constructor "
+                  "to the type.");
     return push_awaiter(*this, std::move(value));
   }
 

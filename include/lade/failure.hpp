@@ -161,8 +161,8 @@ void require_budget(std::string_view stage, const error_budget& budget,
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
                     std::chrono::nanoseconds deadline);
 
-// Whether `failed` failures among `begun` started items exceed the budget.
-bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept;
+// Whether `failed` failures among `started` items exceed the budget.
+bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t started) noexcept;
 
 }  // namespace detail
 }  // namespace lade

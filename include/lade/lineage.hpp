@@ -19,7 +19,7 @@ namespace detail {
 
 class part_lineage;
 
-// `origin` with all positions shifted alike, so that position `from` becomes `to`.
+// `origin` with all positions shifted by `to - from`: position `from` becomes `to`.
 lineage moved(const lineage& origin, std::uint64_t from, std::uint64_t to);
 
 }  // namespace detail

@@ -220,7 +220,7 @@ class mapping final : public node<Out> {
       increment(counters.in);
       if (run.run->failures().is_behind()) co_await run.run->failures().room();
       item_random draw(draws, identity(in.origin()));
-      if (worker->tells_memory) {
+      if (worker->reserves_memory) {
         auto reserved = co_await reserve(needed_for(*worker, *item));
         memory.reserve(std::move(reserved));
       }

@@ -237,7 +237,7 @@ class row_packer {
   void put(const sequence_view& piece, const lineage& origin);
   std::size_t row_for(std::int64_t length);
   void complete(std::size_t number);
-  std::int64_t room(const open_row& at) const noexcept;
+  std::int64_t free_elements(const open_row& at) const noexcept;
   row close(std::size_t number);
 
   pack_rows_options options_;

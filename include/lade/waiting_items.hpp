@@ -183,8 +183,8 @@ constexpr unsigned items_at_a_time() {
   if constexpr (says_several<F>) {
     static_assert(takes_several<F, In, Out>,
                   "lade::map: a function with items_at_a_time must also take "
-                  "waiting_items<In, Out>&, of the stage's item and the item that its form for one "
-                  "gives, and be callable as const");
+                  "waiting_items<In, Out>&, of the stage's item and the result of its form for one "
+                  "item, and be callable as const");
     static_assert(1 <= F::items_at_a_time && F::items_at_a_time <= most_at_a_time,
                   "lade::map: items_at_a_time must be from 1 to 1,024");
     return F::items_at_a_time;

@@ -21,7 +21,8 @@ indexed_shards::indexed_shards(io::shards shards, const io::tar_samples_options&
     shards_.push_back({name});
     bool is_new = by_name_.emplace(shards_.back().name, shards_.size() - 1).second;
     if (!is_new)
-      throw error(errc::invalid_argument, "index shards", without_secrets(name) + " comes twice");
+      throw error(errc::invalid_argument, "index shards",
+                  without_secrets(name) + " is listed twice");
   }
 }
 

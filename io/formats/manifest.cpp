@@ -36,7 +36,7 @@ static manifest_format format_of(std::string_view name, manifest_format format) 
   if (path.ends_with(".csv")) return manifest_format::csv;
   if (path.ends_with(".jsonl") || path.ends_with(".ndjson")) return manifest_format::json_lines;
   throw error(errc::invalid_argument, "list " + without_secrets(name),
-              "a manifest must end with .csv, .jsonl or .ndjson, or be given a format");
+              "a manifest must end with .csv, .jsonl or .ndjson, or its format must be set");
 }
 
 static bool is_in_store(std::string_view name) noexcept {

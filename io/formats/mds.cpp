@@ -118,7 +118,7 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
   if (number < 0 || static_cast<std::uint64_t>(number) >= from->shards.size() ||
       from->path_of(from->shards[static_cast<std::size_t>(number)]) != path)
     throw error(errc::invalid_argument, "read the shard " + name,
-                "it is none of " + from->index_name());
+                "it is not listed in " + from->index_name());
   auto& shard = from->shards[static_cast<std::size_t>(number)];
   if (shard.bytes > options.max_bytes)
     throw error(errc::limit_exceeded, "read the shard " + name,

@@ -56,7 +56,7 @@ void megatron_index::read_header(std::string_view name) {
   auto code = std::to_integer<unsigned>(index_[17]);
   auto type = megatron_type(code);
   if (!type)
-    refuse_index(name, fmt::format("its tokens are of type {}, which is none of integers", code),
+    refuse_index(name, fmt::format("its tokens are of type {}, which is no integer type", code),
                  errc::unsupported);
   type_ = *type;
   sequences_ = load_little<std::uint64_t>(&index_[18]);

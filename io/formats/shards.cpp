@@ -110,7 +110,7 @@ shards::shards(std::string_view pattern) : shards(expand_braces(pattern)) {}
 
 shards::shards(std::vector<std::string> names) : names_(std::move(names)) {
   if (names_.empty() || std::ranges::find(names_, "") != names_.end())
-    throw error(errc::invalid_argument, "list shards", "there are none, or one has no name");
+    throw error(errc::invalid_argument, "list shards", "there are no shards, or one has no name");
   common_ = common_directories(names_);
 }
 

@@ -70,7 +70,7 @@ static std::string take_text(std::string_view& from) {
 
 tar_index tar_index_from_bytes(std::string_view bytes) {
   constexpr auto checksum_bytes = sizeof(std::uint64_t);
-  if (!bytes.starts_with(index_magic)) refuse_index("it is none, or of another version");
+  if (!bytes.starts_with(index_magic)) refuse_index("it is no index, or of another version");
   if (bytes.size() < index_magic.size() + checksum_bytes) refuse_index("it is cut short");
   auto content = bytes.substr(0, bytes.size() - checksum_bytes);
   if (fnv1a(content) != detail::load_little<std::uint64_t>(bytes.substr(content.size())))

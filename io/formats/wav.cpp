@@ -67,7 +67,7 @@ static bool is_usable_wav(const wav_info& info, const std::byte* samples, bool t
 
 wav_info parse_wav_info(const buffer& file, std::string_view name) {
   wav_header header(file.size(), name);
-  while (header.wants()) header.take(file.bytes().subspan(header.offset()));
+  while (header.needs_bytes()) header.take(file.bytes().subspan(header.offset()));
   return header.info();
 }
 
@@ -87,7 +87,7 @@ task<wav_info> read_wav_info(std::shared_ptr<const byte_reader> from) {
   constexpr std::uint64_t usual_header = 4096;
   auto size = from->size();
   wav_header header(size, from->name());
-  while (header.wants()) {
+  while (header.needs_bytes()) {
     auto bytes = std::min(size - header.offset(), usual_header);
     auto part = co_await from->read_at(header.offset(), static_cast<std::size_t>(bytes));
     header.take(part.bytes());

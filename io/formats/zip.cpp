@@ -89,7 +89,7 @@ static std::uint64_t fitting_header_bytes(std::span<const std::byte> begin, std:
   std::uint64_t header_bytes = zip_header_bytes(begin, name);
   if (header_bytes > all || member.compressed_size() > all - header_bytes)
     throw error(errc::invalid_data, "read " + std::string(name),
-                fmt::format("its header of {} bytes leaves no room for its data", header_bytes));
+                fmt::format("its header of {} bytes leaves no space for its data", header_bytes));
   return header_bytes;
 }
 

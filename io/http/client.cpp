@@ -109,7 +109,7 @@ void require_whole_get(std::string_view doing, const request& request) {
   require_get(doing, request);
   if (request.range.is_all()) return;
   throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(request.url()),
-              "the request has a range of its own");
+              "the request already has a range");
 }
 
 // See send_named.

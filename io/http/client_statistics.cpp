@@ -9,7 +9,7 @@ void add(metrics& into, const client_statistics& of, const metric_labels& labels
   };
   count("requests_total", "Attempts, redirects included.", of.requests);
   count("retries_total", "Attempts after a first one that failed.", of.retries);
-  count("failures_total", "Requests that were given up.", of.failures);
+  count("failures_total", "Requests whose last attempt failed.", of.failures);
   count("received_bytes_total", "Bytes of bodies that were received.", of.bytes_in);
   count("sent_bytes_total", "Bytes of bodies that were sent.", of.bytes_out);
   count("connections_total", "Connections that were made.", of.connections);

@@ -41,7 +41,7 @@ static bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Whether the host is four decimal numbers up to 255 without leading zeros, the form that all
-// parsers read alike.
+// parsers read in the same way.
 static bool is_plain_ipv4(std::string_view host) noexcept {
   int numbers = 0;
   while (true) {
@@ -65,8 +65,8 @@ static bool is_plain_port(std::string_view port) noexcept {
   return is_number && (port.size() < 5 || (port.size() == 5 && port <= "65535"));
 }
 
-// Parses a URL that all parsers read alike, as most are, in a tenth of libcurl's time. Returns
-// false for others.
+// Parses a URL that all parsers read in the same way, in a tenth of libcurl's time. Most URLs are
+// such. Returns false for others.
 static bool parse_plain(std::string_view url, origin& into) {
   bool is_secure = url.starts_with("https://");
   if (!is_secure && !url.starts_with("http://")) return false;

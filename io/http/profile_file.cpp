@@ -144,7 +144,7 @@ task<s3_profile> s3_profile::load(std::string name) {
   profile.exists_ = in_keys || in_config;
   if (is_named && !profile.exists_)
     throw error(errc::invalid_argument, "load profile " + profile.name_,
-                "there is none in " + profile.places_);
+                "there is no such profile in " + profile.places_);
   if (auto services = profile.value("services"); !services.empty())
     add_section(profile.services_, config, "services " + services);
   co_return profile;

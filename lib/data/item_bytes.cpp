@@ -8,8 +8,8 @@ namespace lade::detail {
 void refuse_bytes(std::string_view stage, std::string_view option) {
   throw error(errc::invalid_argument, std::string(stage),
               std::string(option) +
-                  " is a limit in bytes, but the size of the items is unknown: give their type a "
-                  "member bytes()");
+                  " is a limit in bytes, but the size of the items is unknown: their type needs "
+                  "a member bytes()");
 }
 
 }  // namespace lade::detail

@@ -50,7 +50,7 @@ sample sample::with_fields(std::vector<lade::field> fields) && {
   for (auto each = fields.begin(); each != fields.end(); ++each)
     if (std::find_if(fields.begin(), each,
                      [&](auto& other) { return other.name() == each->name(); }) != each)
-      throw error(errc::invalid_argument, "give fields to " + name(),
+      throw error(errc::invalid_argument, "set fields of " + name(),
                   "two are called " + each->name());
   fields_ = std::make_shared<const std::vector<lade::field>>(std::move(fields));
   return std::move(*this);

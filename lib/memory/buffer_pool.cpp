@@ -97,7 +97,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
     return out <= limit && bytes <= (limit - out) / buffers;
   }
 
-  std::size_t room() const noexcept { return limit - std::min(used.load(), limit); }
+  std::size_t available() const noexcept { return limit - std::min(used.load(), limit); }
 
   void reserve(std::size_t bytes) noexcept {
     if (used == 0) self = shared_from_this();
@@ -135,7 +135,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
       return kept;
     }
     {
-      auto unused = shrink(std::max(kept_bytes(), room()) - room());
+      auto unused = shrink(std::max(kept_bytes(), available()) - available());
       lock.unlock();
     }
     try {
@@ -175,7 +175,7 @@ struct buffer_pool::state : std::enable_shared_from_this<state> {
       std::lock_guard lock(mutex);
       used -= bytes;
       if (used == 0) last = std::move(self);
-      auto most = limit == unlimited ? most_kept_without_limit : room();
+      auto most = limit == unlimited ? most_kept_without_limit : available();
       if (back.memory && kept_bytes() + bytes <= most)
         to.keep(back);
       else if (back.memory)

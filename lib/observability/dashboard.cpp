@@ -80,10 +80,10 @@ std::string render(const run_report& report, std::size_t columns, std::size_t li
   columns = std::max<std::size_t>(columns, 1);
   drawn_lines all{std::string(cut_to(headline(report), columns))};
   auto stages = table_lines(shown_of(report), columns);
-  auto told = wrapped_at(verdict(shown_of(report)), columns);
-  shorten(stages, lines - std::min(lines, all.size() + told.size()), columns);
+  auto verdict_lines = wrapped_at(verdict(shown_of(report)), columns);
+  shorten(stages, lines - std::min(lines, all.size() + verdict_lines.size()), columns);
   all.insert(all.end(), stages.begin(), stages.end());
-  all.insert(all.end(), told.begin(), told.end());
+  all.insert(all.end(), verdict_lines.begin(), verdict_lines.end());
   std::string text;
   for (std::size_t i = 0; i < std::min(lines, all.size()); ++i) text += all[i] + "\n";
   return text;

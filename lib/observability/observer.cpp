@@ -71,8 +71,8 @@ void run_watch::look_for_stall() {
   if (reported_ || stalled < run_->options().stall.after) return;
   reported_ = true;
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled).count();
-  tell(fmt::format("lade: the consumer has waited for an item for {} s.\n{}", seconds,
-                   run_->overview()));
+  notify(fmt::format("lade: the consumer has waited for an item for {} s.\n{}", seconds,
+                     run_->overview()));
 }
 
 void run_watch::name_blocking(const activity::step& step) {
@@ -80,13 +80,13 @@ void run_watch::name_blocking(const activity::step& step) {
   if (stage.empty() || std::ranges::find(named_, step.stage) != named_.end()) return;
   named_.push_back(step.stage);
   auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(step.lasted).count();
-  tell(
+  notify(
       fmt::format("lade: stage {} has blocked a reactor for {} ms, {}. Nothing is read meanwhile. "
                   "Move work that blocks or computes to a function that does not return a task.\n",
                   stage, milliseconds, step.doing));
 }
 
-void run_watch::tell(const std::string& text) const {
+void run_watch::notify(const std::string& text) const {
   if (run_->options().stall.to)
     run_->options().stall.to(text);
   else

@@ -45,10 +45,10 @@ static std::uint64_t profile_from_environment() {
   if (failure == std::errc() && end == text.data() + text.size() && items > 0 &&
       items <= most_in_batch)
     return items;
-  auto told =
+  auto message =
       "lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not \"" +
       printable(text) + "\"\n";
-  std::fputs(told.c_str(), stderr);
+  std::fputs(message.c_str(), stderr);
   return 0;
 }
 
@@ -185,15 +185,15 @@ static std::string why_there_is_no_profile(const std::exception_ptr& failure) tr
 
 task<> tell_profile(run_state& of, node_ptr last, std::uint64_t items) {
   profile_options options{.items = items, .run = of.options()};
-  std::string told;
+  std::string message;
   try {
     auto stages = co_await profile_stages(of.runtime(), std::move(last), std::move(options));
-    told = fmt::format("lade: profile of {}{} of each source\n{}", grouped(items),
-                       items == 1 ? " item" : " items", table(stages));
+    message = fmt::format("lade: profile of {}{} of each source\n{}", grouped(items),
+                          items == 1 ? " item" : " items", table(stages));
   } catch (...) {
-    told = why_there_is_no_profile(std::current_exception());
+    message = why_there_is_no_profile(std::current_exception());
   }
-  std::fputs(told.c_str(), stderr);
+  std::fputs(message.c_str(), stderr);
 }
 
 }  // namespace detail

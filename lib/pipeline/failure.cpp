@@ -94,10 +94,10 @@ void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
   require_duration(stage, "deadline", deadline);
 }
 
-bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t begun) noexcept {
+bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t started) noexcept {
   if (budget.count && failed > *budget.count) return true;
-  return budget.rate && *budget.rate < 1 && begun >= budget.probation &&
-         static_cast<double>(failed) > *budget.rate * static_cast<double>(begun);
+  return budget.rate && *budget.rate < 1 && started >= budget.probation &&
+         static_cast<double>(failed) > *budget.rate * static_cast<double>(started);
 }
 
 }  // namespace detail

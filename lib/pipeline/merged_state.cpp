@@ -16,7 +16,7 @@ namespace detail {
 class merger {
  public:
   explicit merger(std::span<const state> ranks) : ranks_(ranks.begin(), ranks.end()) {
-    if (ranks.empty()) fail("there are none");
+    if (ranks.empty()) fail("there are no states");
     for (auto& each : ranks_) require_possible(each, "merge states");
     std::ranges::sort(ranks_, {}, &state::rank);
     for (auto& each : ranks_) add_sources_of(each);

@@ -64,14 +64,14 @@ planned_node& plan::add_input(const node_base& node, planned_node& behind,
   return place;
 }
 
-// Follows a chain by a loop instead of recursion: a pipeline may be long. `told`: inside a path, is
-// set to the rules for the nodes before the path, when its beginning is reached; null outside.
-void plan::visit(planned_node& first, planned_rules* told) {
+// Follows a chain by a loop instead of recursion: a pipeline may be long. `path_rules`: null
+// outside a path. Inside, the beginning of the path sets it to the rules for the nodes before.
+void plan::visit(planned_node& first, planned_rules* path_rules) {
   auto* at = &first;
   while (true) {
     const auto& facts = at->node->facts();
     if (facts.is_path()) {
-      *told = at->rules;
+      *path_rules = at->rules;
       return;
     }
     auto rules = rules_before(*at);
@@ -79,7 +79,8 @@ void plan::visit(planned_node& first, planned_rules* told) {
     if (facts.is_stage()) stages_.push_back(at);
     if (facts.inputs_.empty()) return;
     const auto last = facts.inputs_.size() - 1;
-    for (std::size_t i = 0; i < last; ++i) visit(add_input(*facts.inputs_[i], *at, rules, i), told);
+    for (std::size_t i = 0; i < last; ++i)
+      visit(add_input(*facts.inputs_[i], *at, rules, i), path_rules);
     at = &add_input(*facts.inputs_[last], *at, rules, last);
   }
 }
@@ -160,13 +161,13 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
   bool members_unknown = false;
   inside.in_path = true;
   for (auto i = facts.paths_.size(); i-- > 0;) {
-    planned_rules told;
-    visit(add_input(*facts.paths_[i], split, inside, 0), &told);
-    if (told.mixes_parts != inside.mixes_parts) mixes = told.mixes_parts;
-    if (told.count_changes_behind) before.count_changes_behind = true;
-    if (!told.parts_behind) continue;
+    planned_rules path_rules;
+    visit(add_input(*facts.paths_[i], split, inside, 0), &path_rules);
+    if (path_rules.mixes_parts != inside.mixes_parts) mixes = path_rules.mixes_parts;
+    if (path_rules.count_changes_behind) before.count_changes_behind = true;
+    if (!path_rules.parts_behind) continue;
     any_makes_parts = true;
-    members_unknown |= told.members_unknown;
+    members_unknown |= path_rules.members_unknown;
   }
   if (any_makes_parts) {
     before.parts_behind = before.keeps_batches_whole = true;

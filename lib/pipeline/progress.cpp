@@ -153,7 +153,7 @@ void progress::announce(std::uint64_t rank, std::uint64_t world) {
   std::lock_guard lock(mutex_);
   if (!part_) part_ = {rank, world};
   if (part_ != std::pair(rank, world))
-    refuse_locked("its sources are not sharded alike: shard all of them or none");
+    refuse_locked("its sources are not sharded in the same way: shard all of them or none");
 }
 
 void progress::settle() noexcept {
@@ -164,13 +164,13 @@ void progress::settle() noexcept {
 void progress::begin(const assignment& source) {
   std::lock_guard lock(mutex_);
   if (from_) require_same(source);
-  assigned_source begun{source, own_delivered(source.begin)};
+  assigned_source added{source, own_delivered(source.begin)};
   auto* before = source_before(source.begin);
   if (before && before->listed > 0 && !other_data_) {
-    begun.how.identity = before->identity;
-    begun.listed = before->listed;
+    added.how.identity = before->identity;
+    added.listed = before->listed;
   }
-  sources_.insert_or_assign(source.begin, std::move(begun));
+  sources_.insert_or_assign(source.begin, std::move(added));
 }
 
 void progress::require_same(const assignment& source) const {

@@ -163,7 +163,7 @@ class state_reader {
       auto name = read_string();
       auto found = targets.find(name);
       if (found == targets.end()) fail_member(name, of);
-      if (!names.insert(name).second) fail("\"" + name + "\" is there twice");
+      if (!names.insert(name).second) fail("\"" + name + "\" appears twice");
       expect(':');
       std::visit([this](auto* into) { read_into(*into); }, found->second);
     } while (accept(','));

@@ -98,8 +98,8 @@ void tuned_stages::settle(automatic_stage& of) {
 void tuned_stages::look_at(automatic_stage& of, clock::time_point now) {
   auto done = done_by(*of.counters, now);
   auto concurrency = of.climb->now().concurrency;
-  bool tells = done.out - of.before.out >= 2 * concurrency;
-  if (!tells && now - of.before.at < std::chrono::seconds(2)) return;
+  bool is_conclusive = done.out - of.before.out >= 2 * concurrency;
+  if (!is_conclusive && now - of.before.at < std::chrono::seconds(2)) return;
   bool judged = !std::exchange(of.changed, false);
   if (judged && of.climb->step(sample_between(done, of.before, concurrency))) {
     apply(of);

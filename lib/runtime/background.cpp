@@ -57,9 +57,9 @@ static task<> begin_background(const std::string& name, const std::function<task
 }
 
 void start_background(run_state& run, std::string name, const std::function<task<>()>& work) {
-  auto begun = begin_background(name, work);
+  auto running = begin_background(name, work);
   auto over = run.over.get_token();
-  run.children().start(work_until(std::move(over), run, std::move(name), std::move(begun)));
+  run.children().start(work_until(std::move(over), run, std::move(name), std::move(running)));
 }
 
 }  // namespace detail

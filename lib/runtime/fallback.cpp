@@ -91,7 +91,7 @@ void fallback::helpers::join() {
 
 void fallback::helpers::add(io_operation& operation) noexcept {
   std::unique_lock lock(mutex_);
-  queue_.push(operation, io_operation::status::begun);
+  queue_.push(operation, io_operation::status::started);
   if (idle_ > 0) {
     --idle_;  // the thread that is notified below
     lock.unlock();
@@ -171,7 +171,7 @@ void fallback::wake() noexcept { (void)eventfd_write(wake_, 1); }
 void fallback::turn(clock::time_point deadline) noexcept {
   bool started = !submitted_.empty();
   while (auto* operation = submitted_.pop()) {
-    operation->progress = io_operation::status::begun;
+    operation->progress = io_operation::status::started;
     begin(*operation);
   }
   std::array<epoll_event, 64> events;
@@ -221,7 +221,7 @@ void fallback::read_stream(io_operation& read, bool ready) noexcept {
 // ends at once.
 void fallback::opened(io_operation& open, int fd) noexcept {
   if ((open.flags & O_NONBLOCK) || !is_stream(fd)) return finish(open, fd);
-  if (open.progress == io_operation::status::begun) return watch(open, fd);
+  if (open.progress == io_operation::status::started) return watch(open, fd);
   ::close(fd);
   finish(open, -ECANCELED);
 }

@@ -138,13 +138,13 @@ void reactor::start_posted_timers() noexcept {
 void reactor::start_thread() {
   std::promise<void> entering;
   auto entered = entering.get_future();
-  thread_ = detail::start_thread("a reactor", [this, told = std::move(entering)]() mutable {
+  thread_ = detail::start_thread("a reactor", [this, entered = std::move(entering)]() mutable {
     try {
       enter_thread();
     } catch (...) {
-      return told.set_exception(std::current_exception());
+      return entered.set_exception(std::current_exception());
     }
-    told.set_value();
+    entered.set_value();
     loop();
   });
   pthread_setname_np(thread_.native_handle(), "lade-reactor");
@@ -238,7 +238,7 @@ void reactor::cancel(io_operation& operation) noexcept {
   if (operation.progress == io_operation::status::queued) {
     submitted_.remove(operation);
     finish(operation, -ECANCELED);
-  } else if (operation.progress == io_operation::status::begun) {
+  } else if (operation.progress == io_operation::status::started) {
     cancel_begun(operation);
   }
 }

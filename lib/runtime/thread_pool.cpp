@@ -199,7 +199,7 @@ static std::vector<unsigned> cpus_of_node(unsigned node) {
 static std::vector<unsigned> cpus_of(const thread_pool_options& options) {
   if (!options.numa_node) return {options.cpus.begin(), options.cpus.end()};
   if (!options.cpus.empty())
-    throw error(errc::invalid_argument, "make a thread pool", "both cpus and numa_node are given");
+    throw error(errc::invalid_argument, "make a thread pool", "both cpus and numa_node are set");
   return cpus_of_node(*options.numa_node);
 }
 
@@ -208,7 +208,7 @@ static void pin(std::thread& thread, const std::vector<unsigned>& cpus) {
   CPU_ZERO(&set);
   for (auto cpu : cpus) CPU_SET(cpu, &set);
   auto failure = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
-  if (failure) raise(failure, "keep the threads of a pool on the CPUs that it is given");
+  if (failure) raise(failure, "keep the threads of a pool on the CPUs of its options");
 }
 
 static void require_pool(const thread_pool_options& options) {

@@ -241,7 +241,7 @@ void uring::add(io_operation& operation) noexcept {
       break;
   }
   io_uring_sqe_set_data(entry, &operation);
-  operation.progress = io_operation::status::begun;
+  operation.progress = io_operation::status::started;
   ++in_kernel_;
 }
 

@@ -3,7 +3,7 @@
 // Only the reactor's thread uses the ring. An operation moves through these states:
 //
 //   submitted_ --fill--> submission queue --io_uring_enter--> kernel --collect--> finish()
-//                        (status begun, counted by in_kernel_)
+//                        (status started, counted by in_kernel_)
 //
 // cancel_begun() queues a cancellation in cancelled_. The operation still completes once, with the
 // result of the kernel. Other threads wake the loop through an eventfd, which the ring polls. If

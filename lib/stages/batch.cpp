@@ -191,7 +191,7 @@ static void require_elements(const batch_layout::written& writer, const std::str
   if (writer.spec.elements() > 0) return;
   throw error(errc::invalid_argument, stage,
               "samples become tensors " + to_string(writer.spec.shape) +
-                  ", which have no elements: a batch needs samples of one size that is given");
+                  ", which have no elements: a batch needs samples of one known size");
 }
 
 static void require_different_names(const batch_layout& layout, const std::string& stage) {

@@ -169,7 +169,7 @@ void concurrent_core::trace_levels() const {
 
 void concurrent_core::require_in_time(const called_item& item, const context& execution) const {
   if (!options_.limits.any()) return;
-  auto allowed = options_.limits.left(item.started - item.begun);
+  auto allowed = options_.limits.left(item.started - item.first_started);
   auto now = clock::now();
   auto waited = waited_for_memory(execution, now) - item.waited;
   if (now - item.started - waited > allowed) throw error(errc::timed_out, call_of_function);
@@ -177,7 +177,7 @@ void concurrent_core::require_in_time(const called_item& item, const context& ex
 
 slot_calls::time_limit concurrent_core::time_left(const called_item& item) const noexcept {
   if (!options_.limits.any()) return std::nullopt;
-  return options_.limits.left(item.started - item.begun);
+  return options_.limits.left(item.started - item.first_started);
 }
 
 std::optional<clock::duration> concurrent_core::failed(const called_item& item, std::string name) {
@@ -189,7 +189,7 @@ std::optional<clock::duration> concurrent_core::failed(const called_item& item, 
     auto [position, part] = identity(item.slot);
     random draw(run_->options().seed, position, part, attempt);
     auto pause = pause_after(policy.retry, attempt, draw.uniform());
-    if (options_.limits.left(clock::now() + pause - item.begun).count() > 0) {
+    if (options_.limits.left(clock::now() + pause - item.first_started).count() > 0) {
       counters().retried.fetch_add(1, std::memory_order_relaxed);
       return pause;
     }

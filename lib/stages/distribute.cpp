@@ -13,7 +13,7 @@ task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<
   try {
     lineage origin;
     while (true) {
-      if (how->waits_for != split_base::nowhere) co_await to.room(how->waits_for);
+      if (how->waits_for != split_base::chosen_path) co_await to.capacity(how->waits_for);
       void* item = nullptr;
       {
         split_base::asking waiting(to);
@@ -24,8 +24,8 @@ task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<
       if (run.failures().is_behind()) co_await run.failures().room();
       auto chosen = how->choose(item, in.origin());
       if (chosen.later) chosen.path = co_await std::move(*chosen.later);
-      if (chosen.path == split_base::nowhere) continue;
-      if (how->waits_for == split_base::nowhere) co_await to.room(chosen.path);
+      if (chosen.path == split_base::dropped) continue;
+      if (how->waits_for == split_base::chosen_path) co_await to.capacity(chosen.path);
       how->give(chosen.path, item, std::exchange(origin, {}));
     }
   } catch (...) {

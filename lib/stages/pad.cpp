@@ -130,7 +130,7 @@ void require_rows(const pack_rows_options& options, const std::string& stage) {
 void require_fields(std::span<const std::string> fields, const std::string& stage) {
   if (fields.empty())
     throw error(errc::invalid_argument, stage,
-                "of samples, the fields that become tensors have to be given (fields)");
+                "of samples, the fields that become tensors must be set (fields)");
 }
 
 // Rounds up to a multiple. Throws error(limit_exceeded) if the result exceeds 63 bits.
@@ -265,7 +265,7 @@ void row_packer::put(const sequence_view& piece, const lineage& origin) {
   copy_steps(piece, into.data.bytes() + at * step_bytes(piece));
   into.offsets.push_back(into.offsets.back() + piece.length);
   into.origin.merge(origin);
-  if (room(into) > 0) return;
+  if (free_elements(into) > 0) return;
   try {
     complete(number);
   } catch (const std::exception&) {}  // without memory, the row stays open for now
@@ -278,18 +278,20 @@ void row_packer::complete(std::size_t number) {
 }
 
 std::size_t row_packer::row_for(std::int64_t length) {
-  auto roomy = std::ranges::find_if(open_, [&](auto& each) { return room(each) >= length; });
-  if (roomy != open_.end()) return static_cast<std::size_t>(roomy - open_.begin());
+  auto fitting =
+      std::ranges::find_if(open_, [&](auto& each) { return free_elements(each) >= length; });
+  if (fitting != open_.end()) return static_cast<std::size_t>(fitting - open_.begin());
   auto memory = allocate_tensor(*row_spec_, context_);
   if (open_.size() == options_.open_rows) {
-    auto fullest = std::ranges::min_element(open_, {}, [&](auto& each) { return room(each); });
+    auto fullest =
+        std::ranges::min_element(open_, {}, [&](auto& each) { return free_elements(each); });
     complete(static_cast<std::size_t>(fullest - open_.begin()));
   }
   open_.push_back({std::move(memory), {0}, {}});
   return open_.size() - 1;
 }
 
-std::int64_t row_packer::room(const open_row& at) const noexcept {
+std::int64_t row_packer::free_elements(const open_row& at) const noexcept {
   return static_cast<std::int64_t>(options_.length) - at.offsets.back();
 }
 

@@ -145,7 +145,7 @@ void split_base::open(std::size_t path, const planned_node& at, const planned_no
                 "it takes its items twice: put repeat before or behind the paths");
   if (begin.rules.cache != at.rules.cache)
     throw error(errc::invalid_argument, "open path " + std::to_string(path),
-                "a cache in it would give items of one run beside those of another: put it before "
+                "a cache in a path would mix the items of several runs: put it before "
                 "or behind the paths");
   branches_[path].opened = true;
 }
@@ -202,7 +202,7 @@ void split_base::look() {
   if (stop) request_stop(paths_);
 }
 
-bool split_base::has_room() const {
+bool split_base::has_capacity() const {
   if (wanted_ == batches) return in_flight_ < buffer_;
   auto fits = [this](const branch& path) {
     return path.ended || (path.waiting < buffer_ && !is_full(path));
@@ -219,7 +219,7 @@ std::size_t split_base::waiting_in_all() const {
 }
 
 void split_base::wake_input(wait_list& woken) {
-  if (input_.empty() || !has_room()) return;
+  if (input_.empty() || !has_capacity()) return;
   if (wanted_ < batches && !branches_[wanted_].ended && has_enough(branches_[wanted_])) return;
   woken = input_.settle_all();
 }

@@ -41,7 +41,7 @@ void concurrent_core::calling_worker::begin(call& of, std::size_t number, clock:
   if (stage_.run_->options().trace)
     stage_.run_->arrows().step(stage_.record(item.slot).origin, of.observed->track.number(), now);
   leave_out_waits(item, now);
-  if (item.attempts == 0) item.begun = now;
+  if (item.attempts == 0) item.first_started = now;
   stage_.note(item.slot, item_overview::doing::works, now);
 }
 
@@ -89,7 +89,7 @@ void concurrent_core::calling_worker::leave_out_waits(called_item& item,
                                                       clock::time_point now) const {
   if (!stage_.options_.limits.any()) return;
   auto waited = waited_for_memory(context_, now);
-  item.begun += waited - item.waited;
+  item.first_started += waited - item.waited;
   item.waited = waited;
 }
 
@@ -211,7 +211,7 @@ task<> concurrent_core::computing_worker::take_attempt() {
 }
 
 bool concurrent_core::computing_worker::may_try(const called_item& item) noexcept {
-  if (item.slot == attempts_.front().slot || !calls_->tells_memory()) return true;
+  if (item.slot == attempts_.front().slot || !calls_->reserves_memory()) return true;
   return memory_.try_reserve(needed_for(*calls_, item.slot));
 }
 
@@ -230,7 +230,7 @@ bool concurrent_core::computing_worker::had_its_turn() noexcept {
 }
 
 bool concurrent_core::computing_worker::must_reserve() const noexcept {
-  return calls_ && calls_->tells_memory() && memory_.reserved() == 0;
+  return calls_ && calls_->reserves_memory() && memory_.reserved() == 0;
 }
 
 std::size_t concurrent_core::computing_worker::work() {
@@ -268,9 +268,9 @@ void concurrent_core::computing_worker::end_time(clock::time_point now) noexcept
 std::size_t concurrent_core::computing_worker::call_for_one() {
   auto& only = *in_flight_.front();
   auto& item = only.item = std::exchange(next_, {});
-  auto begun = clock::now();
-  begin(only, 0, begun);
-  begin_time(begun);
+  auto start = clock::now();
+  begin(only, 0, start);
+  begin_time(start);
   std::exception_ptr thrown;
   try {
     prepare(only, 0);
@@ -357,7 +357,7 @@ std::size_t concurrent_core::computing_worker::take_waiting() {
   if (!may_take_more()) return none;
   auto slot = stage_.ring_.take_more(last_);
   if (slot == none) return none;
-  if (!calls_->tells_memory() || memory_.try_reserve(needed_for(*calls_, slot))) return slot;
+  if (!calls_->reserves_memory() || memory_.try_reserve(needed_for(*calls_, slot))) return slot;
   takes_more_ = false;  // that item is next, for a worker that can wait for its memory
   stage_.ring_.put_back(slot);
   return none;

@@ -48,8 +48,8 @@ static void check_audio_options(const audio_options& options) {
                            options.type == element_type::bf16,
                        "type must be f32, f64, f16, bf16, u8, i16 or i32");
   require_audio_option(options.layout <= audio_layout::interleaved,
-                       "layout is none of audio_layout");
-  require_audio_option(options.fit <= audio_fit::exact, "fit is none of audio_fit");
+                       "layout is no value of audio_layout");
+  require_audio_option(options.fit <= audio_fit::exact, "fit is no value of audio_fit");
   require_audio_option(!options.stream || *options.stream >= 0, "stream must be 0 or above");
   require_audio_option(in_range(options.offset), "offset must be 0 to 1e9 seconds");
   require_audio_option(std::isinf(options.duration) || in_range(options.duration),

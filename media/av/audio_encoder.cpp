@@ -74,7 +74,7 @@ static void set_layout(AVCodecContext& context, const audio_encode_options& opti
 static av_codec_context new_audio_context(const audio_encode_options& options,
                                           std::string_view doing) {
   if (options.tensor_layout > audio_layout::interleaved)
-    throw error(errc::invalid_argument, doing, "tensor_layout is none of audio_layout");
+    throw error(errc::invalid_argument, doing, "tensor_layout is no value of audio_layout");
   const auto& encoder = find_av_encoder(options.encoder, AVMEDIA_TYPE_AUDIO);
   av_codec_context context(check_av(avcodec_alloc_context3(&encoder)));
   check_sample_rate(encoder, options.sample_rate, doing);

@@ -40,11 +40,11 @@ static void check_sampling(const clip_sampling& sampling, std::string_view doing
   };
   require(sampling.frames >= 1 && sampling.frames <= 1 << 16, "frames must be 1 to 65536");
   require(sampling.clips >= 1 && sampling.clips <= 1 << 10, "clips must be 1 to 1024");
-  require(sampling.position <= clip_position::spaced, "position is none of clip_position");
+  require(sampling.position <= clip_position::spaced, "position is no value of clip_position");
   require(sampling.fps == 0 || is_rate(sampling.fps), "fps must be 0, or 0.001 to 1000");
   require(sampling.stride >= 1 && sampling.stride <= 1 << 16, "stride must be 1 to 65536");
-  require(sampling.fps == 0 || sampling.stride == 1, "fps and stride cannot both be given");
-  require(sampling.end <= clip_end::refuse, "end is none of clip_end");
+  require(sampling.fps == 0 || sampling.stride == 1, "fps and stride cannot both be set");
+  require(sampling.end <= clip_end::refuse, "end is no value of clip_end");
   if (sampling.clips == 1) return;
   using enum clip_position;
   const bool differ =
@@ -357,9 +357,9 @@ decode_clip::decode_clip(const clip_options& options)
   options_.start_field = texts_->start_field;
   options_.index_directory = texts_->index_directory;
   check_sampling(options.sampling, making_clips);
-  require_clip_option(options.width > 0 && options.height > 0, "width and height must be given",
+  require_clip_option(options.width > 0 && options.height > 0, "width and height must be set",
                       making_clips);
-  require_clip_option(options.layout <= clip_layout::cthw, "layout is none of clip_layout",
+  require_clip_option(options.layout <= clip_layout::cthw, "layout is no value of clip_layout",
                       making_clips);
   require_clip_option(options.start_field.empty() || options.sampling.clips == 1,
                       "several clips cannot start at one time", making_clips);

@@ -101,13 +101,13 @@ bool holds_codec(const AVOutputFormat& format, AVCodecID codec) noexcept {
 }
 
 std::string_view says_unreadable(const av_messages& messages) noexcept {
-  const auto tells = [](std::string_view message) {
+  const auto is_refusal = [](std::string_view message) {
     return message.find("private data stream") != message.npos ||
            message.find("will be unreadable") != message.npos;
   };
-  if (tells(messages.first_error())) return messages.first_error();
+  if (is_refusal(messages.first_error())) return messages.first_error();
   const auto& all = messages.warnings();
-  const auto found = std::find_if(all.begin(), all.end(), tells);
+  const auto found = std::find_if(all.begin(), all.end(), is_refusal);
   return found == all.end() ? std::string_view() : *found;
 }
 

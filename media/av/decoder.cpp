@@ -63,10 +63,10 @@ static decode_options survivable(const stream_info& stream, decode_options optio
 
 // Whether FFmpeg's TIFF decoder has reported damage. Unknown tags are not damage.
 static bool reports_damaged_tiff(const av_messages& messages) noexcept {
-  const auto tells = [](std::string_view text) {
+  const auto is_damage = [](std::string_view text) {
     return !text.empty() && !text.starts_with("Unknown or unsupported tag");
   };
-  return tells(messages.first_error()) || tells(messages.last_error());
+  return is_damage(messages.first_error()) || is_damage(messages.last_error());
 }
 
 // Options in text form may ask for the same combination.

@@ -88,7 +88,7 @@ static std::string plain_key(std::string_view key) {
   return plain;
 }
 
-// Libraries treat '_' and '-' alike.
+// Libraries do not distinguish '_' and '-'.
 static std::string library_key(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
   return key;
@@ -133,7 +133,7 @@ static bool is_refused_in_library(std::string_view option, std::string_view key)
 
 [[noreturn]] static void refuse_with_member(const std::string& option, const char* member,
                                             std::string_view doing) {
-  refuse_option(option, std::string("is given beside the member ") + member, doing);
+  refuse_option(option, std::string("is set beside the member ") + member, doing);
 }
 
 static void check_nested(std::string_view option, const char* value, const rate_members& members,

@@ -49,7 +49,7 @@ void check_rate_members(const AVCodec& encoder, const rate_members& members,
     throw error(errc::invalid_argument, doing, "the encoder has no bit_rate");
   if (members.bit_rate && members.quality && !has_limited_quality(encoder.name))
     throw error(errc::invalid_argument, doing,
-                "bit_rate and quality are both given, of which the encoder uses one");
+                "bit_rate and quality are both set, but the encoder uses only one");
 }
 
 static const char* one_of(const rate_members& members) noexcept {

@@ -208,7 +208,7 @@ void format_writer::set_orientation(int stream, display_orientation orientation)
   const bool is_turn = std::find(turns.begin(), turns.end(), orientation.degrees) != turns.end();
   if (output.source.kind() != stream_kind::video || !is_turn)
     throw error(errc::invalid_argument, doing("set the orientation of"),
-                is_turn ? "the stream is no video" : "degrees are none of 0, 90, 180 and 270");
+                is_turn ? "the stream is no video" : "degrees must be 0, 90, 180 or 270");
   output.orientation = orientation;
 }
 

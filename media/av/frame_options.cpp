@@ -21,7 +21,7 @@ image_options with_size(const image_options& options, int width, int height,
                         std::string_view name) {
   if ((options.width == 0) != (options.height == 0))
     throw error(errc::invalid_argument, "convert a frame of " + std::string(name),
-                "width and height must both be given, or neither");
+                "width and height must both be set, or neither");
   auto result = options;
   if (options.width != 0) return result;
   result.width = options.square_pixels ? shown_width(width, sample_aspect.to_double()) : width;

@@ -48,8 +48,8 @@ static void check_mel_options(const log_mel_options& options) {
   require_mel(options.power == 1 || options.power == 2, "power must be 1 or 2");
   require_mel(options.log == mel_log::none || (options.floor > 0 && std::isfinite(options.floor)),
               "floor must be above 0 and finite");
-  require_mel(options.scale <= mel_scale::htk, "scale is none of mel_scale");
-  require_mel(options.log <= mel_log::whisper, "log is none of mel_log");
+  require_mel(options.scale <= mel_scale::htk, "scale is no value of mel_scale");
+  require_mel(options.log <= mel_log::whisper, "log is no value of mel_log");
 }
 
 log_mel_options whisper_options(int n_mels) {

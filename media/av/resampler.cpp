@@ -14,7 +14,7 @@ static void check_resampling(const resample_options& options, std::string_view d
   if (!is_sample_type(options.type))
     throw error(errc::invalid_argument, doing, "type must be f32, f64, u8, i16 or i32");
   if (options.layout > audio_layout::interleaved)
-    throw error(errc::invalid_argument, doing, "layout is none of audio_layout");
+    throw error(errc::invalid_argument, doing, "layout is no value of audio_layout");
 }
 
 class resampler::state {

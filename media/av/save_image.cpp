@@ -119,7 +119,7 @@ static packet encode_to(std::string_view format, const frame& picture,
 static packet encode_to(std::string_view format, const tensor& picture,
                         const save_image_options& options, const std::string& doing) {
   if (options.tensor_layout > image_layout::chw)
-    throw error(errc::invalid_argument, doing, "tensor_layout is none of image_layout");
+    throw error(errc::invalid_argument, doing, "tensor_layout is no value of image_layout");
   const auto axes = axes_of(options.tensor_layout);
   const bool rows = picture.rank() == 3;  // picture_source refuses others
   return encode_sized(

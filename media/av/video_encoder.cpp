@@ -98,7 +98,7 @@ static av_codec_context new_video_context(const video_encode_options& options,
   if (options.threads < 1 || options.threads > 64)
     throw error(errc::invalid_argument, doing, "threads must be 1 to 64");
   if (options.tensor_layout > image_layout::chw)
-    throw error(errc::invalid_argument, doing, "tensor_layout is none of image_layout");
+    throw error(errc::invalid_argument, doing, "tensor_layout is no value of image_layout");
   const auto& encoder = find_av_encoder(options.encoder, AVMEDIA_TYPE_VIDEO);
   av_codec_context context(check_av(avcodec_alloc_context3(&encoder)));
   context->width = options.width;

@@ -26,13 +26,13 @@ static bool begins_as_wav(std::span<const std::byte> file) noexcept {
 static std::optional<io::wav_info> find_cut_wav(std::span<const std::byte> file,
                                                 std::string_view name) {
   io::wav_header header(std::numeric_limits<std::int64_t>::max(), name);
-  while (header.wants() && header.offset() < file.size()) {
+  while (header.needs_bytes() && header.offset() < file.size()) {
     const auto rest = file.subspan(static_cast<std::size_t>(header.offset()));
     std::array<std::byte, io::wav_header::part_bytes> padded{};
     std::copy_n(rest.begin(), std::min(rest.size(), padded.size()), padded.begin());
     header.take(rest.size() < padded.size() ? padded : rest);
   }
-  if (header.wants()) return std::nullopt;
+  if (header.needs_bytes()) return std::nullopt;
   auto info = header.info();
   info.data_offset = std::min<std::uint64_t>(info.data_offset, file.size());
   const auto there = file.size() - info.data_offset;
@@ -45,7 +45,7 @@ std::optional<wav_file> find_wav(std::span<const std::byte> file, std::string_vi
   if (!begins_as_wav(file)) return std::nullopt;
   io::wav_header header(file.size(), name);
   try {
-    while (header.wants()) header.take(file.subspan(header.offset()));
+    while (header.needs_bytes()) header.take(file.subspan(header.offset()));
   } catch (const error& refused) {
     if (refused.code() == errc::unsupported) return std::nullopt;  // FFmpeg supports more encodings
     const auto cut = damage == damage_policy::tolerate ? find_cut_wav(file, name) : std::nullopt;

@@ -105,7 +105,8 @@ static std::string fitted_size(const std::string& width, const std::string& heig
 std::string scale_filter(const scale_options& options) {
   constexpr std::array algorithms{"bilinear", "bicubic", "area", "lanczos", "neighbor"};
   const auto algorithm = static_cast<std::size_t>(options.algorithm);
-  require_filter(algorithm < algorithms.size(), "scale", "algorithm is none of scale_algorithm");
+  require_filter(algorithm < algorithms.size(), "scale",
+                 "algorithm is no value of scale_algorithm");
   const auto size = filter_size(options.width, options.height, "scale");
   const auto flags = std::string(":flags=") + algorithms[algorithm] + "+accurate_rnd";
   const auto width = std::to_string(options.width);
@@ -123,7 +124,7 @@ std::string scale_filter(const scale_options& options) {
           "scale={}{}:force_original_aspect_ratio=increase,{},setsar=1", size, flags,
           exact_crop(size, "trunc((iw-ow)/2/hsub)*hsub", "trunc((ih-oh)/2/vsub)*vsub"));
   }
-  require_filter(false, "scale", "fit is none of scale_fit");
+  require_filter(false, "scale", "fit is no value of scale_fit");
   return {};
 }
 

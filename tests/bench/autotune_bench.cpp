@@ -72,7 +72,7 @@ lade::task<std::uint64_t> ask(const server& asked, std::atomic<int>& inside, std
 
 std::uint64_t without_end(std::uint64_t position) { return position; }
 
-// Items in a second, from `begin` to `end` after the run has begun, with a concurrency for each
+// Items in a second, from `begin` to `end` after the start of the run, with a concurrency for each
 // server.
 double rate(const simulation& all, const std::vector<unsigned>& concurrency,
             clock_type::duration begin, clock_type::duration end) {

@@ -137,7 +137,7 @@ inline double peak_rss_mib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
     if (double kib = 0; word == "VmHWM:" && status >> kib) return kib / 1024;
-  fail("/proc/self/status tells no peak of the memory");
+  fail("/proc/self/status states no peak of the memory");
 }
 
 // A result: one line of JSON with the fields in the order they were added.

@@ -28,7 +28,7 @@ std::chrono::nanoseconds random_time(std::size_t number) {
       static_cast<long>(draw.between(shortest_us * 1e3, longest_us * 1e3)));
 }
 
-// Computes for a random time and tells when it returned.
+// Computes for a random time and records when it returned.
 clock_type::time_point compute(std::size_t number) {
   auto until = clock_type::now() + random_time(number);
   auto now = clock_type::now();

@@ -29,7 +29,7 @@ lade::pipeline<std::size_t> stages(const kind& of, std::size_t count, std::size_
   return made;
 }
 
-// What a run may tell, beside the statistics that every run keeps.
+// Reports of a run, beside the statistics that every run keeps.
 lade::run_options quiet() { return {}; }
 
 lade::run_options reporting() {

@@ -1,5 +1,5 @@
-// What it takes to tell where a run is, so that another can go on from there: shuffled items of a
-// long list, given in the order in which they finish, so that what has been taken has gaps.
+// The cost of saving the state of a run and of resuming from it. Shuffled items of a long list are
+// delivered in the order in which they finish, so the delivered positions have gaps.
 
 #include <lade/lade.hpp>
 

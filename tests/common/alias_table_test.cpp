@@ -44,7 +44,7 @@ TEST(AliasTable, PicksInProportionToTheWeights) {
   EXPECT_LT(chi_square(many, 1'000'000), 1143);
 }
 
-TEST(AliasTable, NeverPicksAWeightOfNothing) {
+TEST(AliasTable, NeverPicksAnItemOfWeightZero) {
   for (weight_list weights : {weight_list{0, 1}, {1, 0, 0, 0}, {0, 0.1, 0, 0.2, 0, 0.7}}) {
     auto counts = picked(weights, 10'000);
     for (std::size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(counts[i] > 0, weights[i] > 0);
@@ -61,14 +61,14 @@ TEST(AliasTable, TakesWeightsOfAnySize) {
   EXPECT_NEAR(picked({5e-324, 5e-324}, 10'000)[0], 5000, 300);
 }
 
-TEST(AliasTable, HasADigestThatTellsWeightsApart) {
+TEST(AliasTable, DigestDependsOnTheProportionsOfTheWeights) {
   auto of = [](weight_list weights) { return alias_table(weights, "draw").digest(); };
   EXPECT_EQ(of({1, 2, 3}), of({2, 4, 6}));
   for (weight_list other : {weight_list{1, 3, 2}, {3, 2, 1}, {1, 2}, {1, 2, 3, 0}, {1, 2, 3.001}})
     EXPECT_NE(of({1, 2, 3}), of(other));
 }
 
-TEST(AliasTable, RefusesWeightsThatAreNone) {
+TEST(AliasTable, RefusesInvalidWeights) {
   auto of = [](weight_list weights) { return [weights] { alias_table(weights, "draw"); }; };
   EXPECT_THAT(of({}), ThrowsMessage<error>("draw: no weights"));
   EXPECT_THAT(of({0, 0}), ThrowsMessage<error>("draw: all weights are 0"));

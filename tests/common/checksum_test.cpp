@@ -26,7 +26,7 @@ static T slow_crc(T polynomial, std::span<const std::byte> bytes) {
   return ~crc;
 }
 
-TEST(Checksum, OfKnownBytesIsThatOfTheSpecifications) {
+TEST(Checksum, MatchesTheSpecificationsForKnownBytes) {
   EXPECT_EQ(crc32c(bytes_of("123456789")).value(), 0xe3069283u);
   EXPECT_EQ(crc64nvme(bytes_of("123456789")).value(), 0xae8b14860a799888u);
   EXPECT_EQ(crc32c().value(), 0u);
@@ -36,7 +36,7 @@ TEST(Checksum, OfKnownBytesIsThatOfTheSpecifications) {
   EXPECT_EQ(crc32c(bytes_of(std::string(32, '\xff'))).value(), 0x62a8ab43u);
 }
 
-TEST(Checksum, OfRandomPiecesIsThatOfTheDefinition) {
+TEST(Checksum, MatchesTheDefinitionForRandomPieces) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -56,7 +56,7 @@ TEST(Checksum, OfRandomPiecesIsThatOfTheDefinition) {
   }
 }
 
-TEST(Checksum, OfTheProcessorIsThatOfTheTables) {
+TEST(Checksum, ProcessorInstructionsMatchTheTables) {
   if (!detail::has_sse42()) GTEST_SKIP() << "no SSE4.2";
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));

@@ -16,7 +16,7 @@ TEST(Error, SaysWhatWasDoneAndWhy) {
   }
 }
 
-TEST(Error, CarriesCodesOfItsOwn) {
+TEST(Error, CarriesLadesErrorCodes) {
   error e(errc::stopped, "read a.tar");
   EXPECT_STREQ(e.what(), "read a.tar: stopped");
   EXPECT_EQ(e.code(), errc::stopped);
@@ -28,12 +28,12 @@ TEST(Error, ReasonReplacesTheMessageOfTheCode) {
                "decode x.jpg: premature end");
 }
 
-TEST(Error, HasNoConditionThatItsCategoryDoesNotSay) {
+TEST(Error, HasNoConditionThatItsCategoryDoesNotDefine) {
   EXPECT_NE(std::error_code(errc::stopped), condition::device_lost);
   EXPECT_NE(std::error_code(1, std::system_category()), condition::device_lost);
 }
 
-TEST(Condition, HasATextOfItsOwn) {
+TEST(Condition, HasAMessageAndACategory) {
   const std::error_condition lost = condition::device_lost;
   EXPECT_EQ(lost.message(), "device lost");
   EXPECT_STREQ(lost.category().name(), "lade condition");

@@ -60,7 +60,7 @@ TEST(JsonReader, DecodesEscapes) {
   EXPECT_EQ(string_of(R"("\u0000")"), std::string(1, '\0'));
 }
 
-TEST(JsonReader, TellsIntegersFromNumbers) {
+TEST(JsonReader, DistinguishesIntegersFromNumbers) {
   EXPECT_EQ(std::get<std::int64_t>(json_reader("9223372036854775807", "t").any_number()),
             std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(std::get<double>(json_reader("1.0", "t").any_number()), 1.0);
@@ -72,7 +72,7 @@ TEST(JsonReader, TellsIntegersFromNumbers) {
   EXPECT_THROW(json_reader("1e999", "t").number(), error);
 }
 
-TEST(JsonReader, RefusesWhatTheGrammarLacks) {
+TEST(JsonReader, RefusesTextOutsideTheGrammar) {
   for (auto text : {"",
                     " ",
                     "{",

@@ -6,7 +6,7 @@
 
 namespace lade::random_test {
 
-TEST(Random, SameKeysGiveTheSameNumbers) {
+TEST(Random, SameKeysProduceTheSameNumbers) {
   random a(1, 2, 3);
   random b(1, 2, 3);
   random other(1, 3, 2);

@@ -51,7 +51,7 @@ TEST(RangeAllocator, JoinsFreeNeighboursOfOneRegionOnly) {
   EXPECT_EQ(ranges.free_bytes(), 4096u);
 }
 
-TEST(RangeAllocator, TellsWhenARegionIsFree) {
+TEST(RangeAllocator, ReturnsARegionOnceItIsFree) {
   range_allocator ranges;
   ranges.add({at(base), 4096});
   auto* first = ranges.allocate(64, 64);
@@ -61,7 +61,7 @@ TEST(RangeAllocator, TellsWhenARegionIsFree) {
   EXPECT_EQ(ranges.largest_range(), 4096u);
 }
 
-TEST(RangeAllocator, AnAllocationThatFailsForWantOfMemoryChangesNothing) {
+TEST(RangeAllocator, AnAllocationThatRunsOutOfMemoryChangesNothing) {
   if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
   range_allocator ranges;
   ranges.add({at(base + 64), 1 << 20});
@@ -80,8 +80,8 @@ TEST(RangeAllocator, AnAllocationThatFailsForWantOfMemoryChangesNothing) {
   }
 }
 
-// What is used, as a map of its own; free bytes by addition.
-TEST(RangeAllocator, RangesAreTheirHoldersAlone) {
+// Compares the allocator with a map of the used ranges and a sum of the free bytes.
+TEST(RangeAllocator, RangesDoNotOverlap) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

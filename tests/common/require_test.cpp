@@ -136,7 +136,7 @@ TEST(Require, OptionsOfBatches) {
   EXPECT_THAT([] { batch_by(no_batches(), {.error_budget = {.rate = nan}}); }, refused("rate"));
 }
 
-TEST(Require, AWriterOfBatchesKnowsItsSize) {
+TEST(Require, AWriterOfEmptyTensorsIsRefused) {
   EXPECT_THAT([] { batch_into(blank_writer(0), {.size = 2, .name = "decode"}); },
               ThrowsMessage<error>(
                   StartsWith("decode: samples become tensors [0], which have no elements")));
@@ -163,7 +163,7 @@ TEST(Require, OptionsOfPaddingAndPacking) {
   EXPECT_THAT([] { pack_rows({.length = 1, .open_rows = 0}); }, refused("open_rows is 0"));
 }
 
-TEST(Require, OptionsOfPathsAndOfWhatHoldsItemsBack) {
+TEST(Require, OptionsOfPathsAndBuffers) {
   EXPECT_THAT([] { route(same, {.buffer = minus_two_bytes}, map(same)); }, refused("buffer"));
   EXPECT_THAT([] { tee({.buffer = minus_two_bytes}, map(same)); }, refused("tee: buffer"));
   EXPECT_THAT([] { shuffle({.window = 0}); }, refused("shuffle: window is 0"));
@@ -245,7 +245,7 @@ TEST(RetryPause, IsANumberWhateverTheOptionsAre) {
   EXPECT_EQ(detail::pause_after(grows, 1000, 0), 24h);
 }
 
-TEST(Later, IsAtMostTheEndOfTime) {
+TEST(Later, SaturatesAtTheLastTimePoint) {
   using time_point = std::chrono::steady_clock::time_point;
   auto now = std::chrono::steady_clock::now();
   EXPECT_EQ(detail::later(now, 5s), now + 5s);
@@ -257,7 +257,7 @@ TEST(Later, IsAtMostTheEndOfTime) {
 }
 
 // Limits that are none: what they bound ends by itself.
-TEST(Forever, IsNoLimitThatHasPassed) {
+TEST(Forever, NeverExpires) {
   constexpr auto forever = std::chrono::nanoseconds::max();
   runtime runtime({.threads = 1});
   auto wait = [](int i) -> task<int> {
@@ -284,7 +284,7 @@ TEST(Forever, ASleepEndsWhenItIsAskedToStop) {
       ThrowsMessage<error>("sleep long: timed out"));
 }
 
-TEST(Require, WhereAnyValueWorksNoneIsRefused) {
+TEST(Require, AcceptsAnyValueWhereAllAreValid) {
   constexpr std::uint64_t most = ~std::uint64_t{0};
   for (std::uint64_t any : {std::uint64_t{0}, std::uint64_t{1}, most / 2 + 1, most - 1, most}) {
     SCOPED_TRACE(any);

@@ -37,7 +37,7 @@ TEST(Url, IsShownWithoutSecrets) {
   EXPECT_EQ(without_secrets("a?b=c#d"), "a?b=c#d");
 }
 
-TEST(Url, WithAPasswordThatShouldHaveBeenEncodedHidesTooMuch) {
+TEST(Url, HidesTooMuchIfThePasswordIsNotEncoded) {
   EXPECT_EQ(without_secrets("https://u:p/w@h/x"), "https://...@h/x");
   EXPECT_EQ(without_secrets("https://u:p@w/@h/x?token=a"), "https://...@h/x?token=...");
   EXPECT_EQ(without_secrets("https:///u:p@h/x"), "https:///h/x");

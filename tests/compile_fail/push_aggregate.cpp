@@ -1,4 +1,4 @@
-// error: give the type a
+// error: add a constructor
 #include <lade/channel.hpp>
 #include <lade/task.hpp>
 

@@ -37,7 +37,7 @@ static task<std::vector<T>> collect(async_generator<T> in) {
   co_return all;
 }
 
-TEST(AsyncGenerator, IsNotMadeOfOneOfAnotherType) {
+TEST(AsyncGenerator, CannotBeConstructedFromAnotherType) {
   EXPECT_FALSE((std::constructible_from<async_generator<int>, async_generator<float>>));
   EXPECT_TRUE((std::constructible_from<async_generator<int>, async_generator<int>>));
 }
@@ -58,7 +58,7 @@ static task<int> ask_past_the_end() {
   co_return nulls;
 }
 
-TEST(AsyncGenerator, GivesNothingPastItsEnd) { EXPECT_EQ(sync_wait(ask_past_the_end()), 3); }
+TEST(AsyncGenerator, ReturnsNothingPastItsEnd) { EXPECT_EQ(sync_wait(ask_past_the_end()), 3); }
 
 static async_generator<int> every_second_in(other_threads& threads) {
   for (int i = 0; i < 4; ++i) {
@@ -77,7 +77,7 @@ static task<std::vector<bool>> which_are_awaited(other_threads& threads) {
   co_return awaited;
 }
 
-TEST(AsyncGenerator, TellsWhetherAValueWasAwaited) {
+TEST(AsyncGenerator, ReportsWhetherAValueWasAwaited) {
   other_threads threads;
   auto awaited = sync_wait(which_are_awaited(threads));
   ASSERT_EQ(awaited.size(), 4u);
@@ -137,10 +137,10 @@ TEST(AsyncGenerator, DestroysEveryValueOnce) {
 
 static task<> take_one(async_generator<counted> in) { co_await in.next(); }
 
-TEST(AsyncGenerator, ThatIsNotReadToItsEndDestroysWhatItHolds) {
+TEST(AsyncGenerator, DestroysItsValuesIfItIsNotReadToItsEnd) {
   counted::check check;
   sync_wait(take_one(move_on(yield_counted(100, counted(9)))));
-  { auto never_begun = yield_counted(100, counted(9)); }
+  { auto never_started = yield_counted(100, counted(9)); }
 }
 
 struct named_number {
@@ -184,7 +184,7 @@ static async_generator<int> go_on_elsewhere(other_threads& threads, async_genera
   }
 }
 
-TEST(AsyncGenerator, ItemsMayComeFromOtherThreads) {
+TEST(AsyncGenerator, YieldsFromOtherThreads) {
   other_threads threads;
   EXPECT_THAT(sync_wait(collect(yield_from_other_threads(threads, 3))), ElementsAre(0, 1, 2));
   EXPECT_THAT(sync_wait(collect(go_on_elsewhere(threads, yield_from_other_threads(threads, 3)))),
@@ -219,7 +219,7 @@ static async_generator<bool> yield_stop_requests() {
   }
 }
 
-static task<std::vector<bool>> ask_in_two_surroundings() {
+static task<std::vector<bool>> ask_in_two_contexts() {
   std::stop_source source;
   source.request_stop();
   auto generator = yield_stop_requests();
@@ -229,8 +229,8 @@ static task<std::vector<bool>> ask_in_two_surroundings() {
   co_return std::vector{outside, inside};
 }
 
-TEST(AsyncGenerator, InheritsFromWhoeverAwaitsTheItem) {
-  EXPECT_THAT(sync_wait(ask_in_two_surroundings()), ElementsAre(false, true));
+TEST(AsyncGenerator, InheritsTheContextOfTheConsumer) {
+  EXPECT_THAT(sync_wait(ask_in_two_contexts()), ElementsAre(false, true));
 }
 
 static async_generator<int> from_positions(std::vector<std::uint64_t> positions) {
@@ -266,12 +266,12 @@ TEST(AsyncGenerator, ItemsKnowTheirPositions) {
   EXPECT_THAT(sync_wait(origins(from_positions({4, 7}))), ElementsAre("4", "7"));
 }
 
-TEST(AsyncGenerator, AnItemHasThePositionsOfAllThatWasConsumedForIt) {
+TEST(AsyncGenerator, AnItemHasThePositionsOfAllConsumedItems) {
   EXPECT_THAT(sync_wait(origins(add_pairs(from_positions({1, 2, 5, 3})))),
               ElementsAre("1-2", "3, 5"));
 }
 
-TEST(AsyncGenerator, ADroppedItemCountsToTheNext) {
+TEST(AsyncGenerator, ADroppedItemAddsItsPositionToTheNext) {
   EXPECT_THAT(sync_wait(origins(drop_odd_tens(from_positions({0, 1, 2})))),
               ElementsAre("0", "1-2"));
 }
@@ -302,7 +302,7 @@ static async_generator<int> hold_back(async_generator<int> in) {
   }
 }
 
-TEST(AsyncGenerator, WhatIsTakenApartDoesNotCount) {
+TEST(AsyncGenerator, ItemsAwaitedApartAddNoPositions) {
   EXPECT_THAT(sync_wait(origins(hold_back(from_positions({5, 6, 7})))), ElementsAre("5", "6"));
 }
 
@@ -333,7 +333,7 @@ static task<std::string> texts_of(async_generator<int> in) {
   co_return texts;
 }
 
-TEST(AsyncGenerator, AFailureMayWaitForWhatIsHeldBack) {
+TEST(AsyncGenerator, HeldItemsAreYieldedBeforeAFailure) {
   EXPECT_EQ(sync_wait(texts_of(one_behind(fail_after(1)))), "0 1 no more");
   EXPECT_EQ(sync_wait(texts_of(one_behind(from_positions({5, 6})))), "50 60 ");
 }

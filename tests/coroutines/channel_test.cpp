@@ -40,13 +40,13 @@ static task<> pop_into(channel<int>& from, std::vector<int>& values) {
   while (auto value = co_await from.pop()) values.push_back(*value);
 }
 
-TEST(Channel, GivesValuesInTheirOrder) {
+TEST(Channel, DeliversValuesInOrder) {
   channel<int> places(3);
   sync_wait(push_range(places, 0, 3));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sync_wait(pop(places)), i);
 }
 
-TEST(Channel, AFullOneMakesItsProducerWait) {
+TEST(Channel, BlocksItsProducerWhileItIsFull) {
   channel<int> places(2);
   scope children;
   children.start(push_range(places, 0, 5));
@@ -62,7 +62,7 @@ TEST(Channel, ProducersThatWaitKeepTheirOrder) {
   sync_wait(join(children));
 }
 
-TEST(Channel, AConsumerThatWaitsIsHandedTheValue) {
+TEST(Channel, DeliversToAWaitingConsumer) {
   channel<int> places(1);
   std::vector<int> values;
   scope children;
@@ -99,7 +99,7 @@ static task<> push_when_wanted(channel<int>& to, int value) {
   co_await to.push(value);
 }
 
-TEST(Channel, IsWantedAsSoonAsAConsumerWaits) {
+TEST(Channel, AWaitingConsumerEndsTheWaitForDemand) {
   channel<int> places(2);
   scope children;
   children.start(push_when_wanted(places, 2));
@@ -109,7 +109,7 @@ TEST(Channel, IsWantedAsSoonAsAConsumerWaits) {
   sync_wait(join(children));
 }
 
-TEST(Channel, ClosingEndsWaitingToBeWanted) {
+TEST(Channel, ACloseEndsTheWaitForDemand) {
   channel<int> places(2);
   scope children;
   children.start(push_when_wanted(places, 1));
@@ -117,7 +117,7 @@ TEST(Channel, ClosingEndsWaitingToBeWanted) {
   EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::closed);
 }
 
-TEST(Channel, AStopEndsWaitingToBeWanted) {
+TEST(Channel, AStopEndsTheWaitForDemand) {
   channel<int> places(2);
   std::stop_source source;
   scope children;
@@ -126,7 +126,7 @@ TEST(Channel, AStopEndsWaitingToBeWanted) {
   EXPECT_EQ(code_of([&] { sync_wait(join(children)); }), errc::stopped);
 }
 
-TEST(Channel, TellsHowManyValuesAreInIt) {
+TEST(Channel, SizeIsTheNumberOfQueuedValues) {
   channel<int> places(2);
   EXPECT_EQ(places.size(), 0u);
   sync_wait(push(places, 1));
@@ -136,7 +136,7 @@ TEST(Channel, TellsHowManyValuesAreInIt) {
   EXPECT_EQ(places.size(), 1u);
 }
 
-TEST(Channel, GivesWhatIsInItWithoutAWait) {
+TEST(Channel, TryPopDoesNotWait) {
   channel<int> places(2);
   EXPECT_EQ(places.try_pop(), std::nullopt);
   scope children;
@@ -148,13 +148,13 @@ TEST(Channel, GivesWhatIsInItWithoutAWait) {
   EXPECT_EQ(places.try_pop(), std::nullopt);
 }
 
-TEST(Channel, HasAtLeastOnePlace) {
+TEST(Channel, HasAtLeastOneSlot) {
   channel<int> places(0);
   sync_wait(push(places, 1));
   EXPECT_EQ(sync_wait(pop(places)), 1);
 }
 
-TEST(Channel, AClosedOneGivesWhatIsInIt) {
+TEST(Channel, DeliversQueuedValuesAfterAClose) {
   channel<int> places(4);
   sync_wait(push_range(places, 0, 2));
   places.close();
@@ -164,7 +164,7 @@ TEST(Channel, AClosedOneGivesWhatIsInIt) {
   EXPECT_EQ(sync_wait(pop(places)), std::nullopt);
 }
 
-TEST(Channel, AClosedOneTakesNothing) {
+TEST(Channel, RefusesValuesAfterAClose) {
   channel<int> places(4);
   places.close();
   places.close();
@@ -172,7 +172,7 @@ TEST(Channel, AClosedOneTakesNothing) {
   EXPECT_EQ(sync_wait(pop(places)), std::nullopt);
 }
 
-TEST(Channel, ClosingWakesAllWhoWait) {
+TEST(Channel, ACloseWakesAllWaiters) {
   std::vector<int> values;
   channel<int> empty(1);
   scope consumers;
@@ -239,7 +239,7 @@ static task<std::string> pass_owner() {
   co_return out->name + std::to_string(*out->number);
 }
 
-TEST(Channel, TakesWhatCanOnlyBeMoved) {
+TEST(Channel, DeliversMoveOnlyValues) {
   EXPECT_EQ(sync_wait(pass_owner()), "a name that is too long for the string itself1");
 }
 
@@ -370,7 +370,7 @@ TEST(Channel, ACloseMayRaceWithPushesAndPops) {
 
 static task<> pop_nothing(channel<int>& from) { (void)co_await from.pop(); }
 
-TEST(ChannelDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
+TEST(ChannelDeathTest, DestructionWithWaitersEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto destroy = [] {
     scope waiting;

@@ -26,7 +26,7 @@ static task<> wait_for(event& awaited, std::atomic<int>& woken) {
   ++woken;
 }
 
-TEST(Event, ThatIsSetLetsThrough) {
+TEST(Event, DoesNotBlockOnceItIsSet) {
   event done;
   EXPECT_FALSE(done.is_set());
   done.set();
@@ -37,7 +37,7 @@ TEST(Event, ThatIsSetLetsThrough) {
   EXPECT_EQ(woken, 1);
 }
 
-TEST(Event, WakesAllWhoWait) {
+TEST(Event, WakesAllWaiters) {
   event done;
   std::atomic<int> woken = 0;
   scope children;
@@ -48,7 +48,7 @@ TEST(Event, WakesAllWhoWait) {
   sync_wait(join(children));
 }
 
-TEST(Event, WakesWaitersAtHome) {
+TEST(Event, ResumesWaitersOnTheirExecutor) {
   thread_pool pool({.threads = 1});
   event done;
   std::atomic<int> woken = 0;
@@ -76,7 +76,7 @@ TEST(Event, AStopEndsTheWait) {
   EXPECT_EQ(woken, 0);
 }
 
-TEST(Event, WhoWasStoppedBeforeDoesNotWait) {
+TEST(Event, AStoppedWaiterDoesNotWait) {
   event never;
   std::atomic<int> woken = 0;
   std::stop_source source;
@@ -85,7 +85,7 @@ TEST(Event, WhoWasStoppedBeforeDoesNotWait) {
   EXPECT_EQ(code, errc::stopped);
 }
 
-// Begins a wait on a thread of its own.
+// Starts a wait on a thread of the pool.
 static task<> begin_on(thread_pool& pool, context execution, task<> wait) {
   co_await continue_on(pool);
   co_await with_context(execution, std::move(wait));
@@ -116,7 +116,7 @@ TEST(Event, AStopMayRaceWithTheWaitAndTheSet) {
   }
 }
 
-TEST(EventDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
+TEST(EventDeathTest, DestructionWithWaitersEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto destroy = [] {
     scope waiting;

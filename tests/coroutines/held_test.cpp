@@ -1,4 +1,4 @@
-// Custom stages: which rule they follow, and what a run delivers that goes on behind them.
+// Custom stages: which rule they follow, and what a run delivers that resumes behind them.
 
 #include <lade/batch.hpp>
 #include <lade/chain.hpp>
@@ -52,7 +52,7 @@ static async_generator<int> at_least(async_generator<int> in, int least) {
 
 static async_generator<int> pass_on(async_generator<int> in) { return at_least(std::move(in), 0); }
 
-// A number that tells both, in any order of joins.
+// A number that identifies both, in any order of joins.
 static int joined(int a, int b) {
   return static_cast<int>((static_cast<unsigned>(a) + 1000u * static_cast<unsigned>(b)) &
                           0x7fff'ffffu);
@@ -108,7 +108,7 @@ static async_generator<int> sort_all(async_generator<int> in) {
   for (auto& item : items) co_yield std::move(item);
 }
 
-// Neighbours that are alike are one item.
+// Joins neighbours with the same quotient by 3.
 static async_generator<int> one_of_neighbours(async_generator<int> in) {
   std::optional<held<int>> before;
   while (auto item = co_await in.next().held()) {
@@ -163,7 +163,7 @@ TEST(Held, ItemsAreCollatedInTheirOrderWithTheLineagesOfAll) {
   EXPECT_EQ(none.origin(), lineage());
 }
 
-TEST(Held, AnotherItemThatIsMadeOfOneHasItsLineage) {
+TEST(Held, WithPassesTheLineageToTheNewItem) {
   held<int> number(5, lineage(3));
   auto text = std::move(number).with(std::string("five"));
   static_assert(std::same_as<decltype(text), held<std::string>>);
@@ -203,7 +203,7 @@ TEST(State, IsRefusedFromTheFirstCallOn) {
   EXPECT_THAT(refusal(list | shard({}) | shuffle()), HasSubstr("shard is not the last step"));
   EXPECT_THAT(refusal(stream | shard({})), HasSubstr("shard counts the items of a stage"));
   EXPECT_THAT(refusal(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
-              HasSubstr("not sharded alike"));
+              HasSubstr("not sharded in the same way"));
 }
 
 TEST(State, InACoroutineOfARuntimeIsNotWaitedFor) {
@@ -243,7 +243,7 @@ TEST(RequireState, RefusesAtTheStartWhatCannotBeExact) {
   EXPECT_THAT(running(list | shard({}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(running(list | map([](int i) { return i; }) | shard({})), says("shard counts"));
   EXPECT_THAT(running(merge(std::vector<pipeline<int>>{list, list | shard({.world = 2})})),
-              says("not sharded alike"));
+              says("not sharded in the same way"));
 }
 
 TEST(RequireState, EndsTheRunAtTheItemWhereItTurnsOutThatAStateCannotBeExact) {
@@ -324,14 +324,14 @@ TEST(Through, WithoutARuleNothingIsChecked) {
             (ints{0, 0, 1, 1}));
 }
 
-TEST(Through, BehindPartsOfItemsNothingIsChecked) {
+TEST(Through, BehindAFlatMapNothingIsChecked) {
   runtime runtime({.threads = 1});
   auto parts = from(up_to(3)) | flat_map([](int i) { return ints{i, i}; });
   EXPECT_EQ(collect(runtime, parts | through(swap_pairs, carried)).size(), 6u);
   EXPECT_EQ(collect(runtime, parts | through(hold_one, carried)).size(), 6u);
 }
 
-TEST(Held, ItemsComeOnceWhereverARunIsCut) {
+TEST(Held, ItemsAreDeliveredOnceWhereverARunIsInterrupted) {
   runtime runtime({.threads = 2});
   auto list = from(up_to(40)) | map([](int i) { return i; }, {.concurrency = 3});
   for (auto stage : {through(hold_one, carried), through(swap_pairs, carried)})
@@ -625,7 +625,7 @@ TEST(Held, PartsAreMadeBehindAFilter) {
   EXPECT_EQ(with_interruptions(runtime, make, 3), collect(runtime, make()));
 }
 
-TEST(Held, ASortedRestIsTheRestOfTheSorted) {
+TEST(Held, SortedItemsStaySortedAcrossInterruptions) {
   runtime runtime({.threads = 2});
   auto make = [] { return from(up_to(60)) | shuffle({.seed = 5}) | through(sort_all, carried); };
   EXPECT_EQ(with_interruptions(runtime, make, 7), up_to(60));

@@ -53,7 +53,7 @@ static task<> fail() {
   co_return;
 }
 
-TEST(Interleavings, AllProducersThatWatchAreTold) {
+TEST(Interleavings, DemandWakesAllWaitingProducers) {
   in_all_orders([](interleaving& order) {
     channel<counted> places(2);
     std::vector<int> values;
@@ -100,7 +100,7 @@ TEST(Interleavings, AStopOfAProducerLosesAndDoublesNoValue) {
   });
 }
 
-TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
+TEST(Interleavings, ACloseEndsAllWaitsInAChannel) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     channel<counted> places(1);
@@ -115,7 +115,7 @@ TEST(Interleavings, ACloseEndsAllWhoWaitInAChannel) {
   });
 }
 
-TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
+TEST(Interleavings, ACloseEndsTheWaitForDemand) {
   in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
@@ -126,7 +126,7 @@ TEST(Interleavings, ACloseEndsThoseWhoWatchAChannel) {
   });
 }
 
-TEST(Interleavings, AStopEndsAProducerThatWatches) {
+TEST(Interleavings, AStopEndsTheWaitForDemand) {
   in_all_orders([](interleaving& order) {
     channel<counted> places(1);
     std::vector<int> values;
@@ -152,7 +152,7 @@ TEST(Interleavings, TwoConsumersShareWhatIsPushed) {
   });
 }
 
-TEST(Interleavings, AStopOfOneWhoAcquiresLosesNoPermit) {
+TEST(Interleavings, AStopOfAWaiterLosesNoPermit) {
   in_all_orders([](interleaving& order) {
     semaphore permits(0);
     started first(acquire(permits)), second(acquire(permits));
@@ -180,7 +180,7 @@ TEST(Interleavings, APermitIsAcquiredOnce) {
   });
 }
 
-TEST(Interleavings, AnEventWakesAllWhoAreNotStopped) {
+TEST(Interleavings, AnEventWakesAllWaitersThatAreNotStopped) {
   in_all_orders([](interleaving& order) {
     event happened;
     started first(wait_for(happened)), second(wait_for(happened));
@@ -203,7 +203,7 @@ static task<> wait_uninterrupted(future<int> awaited, int& value) {
   value = co_await std::move(awaited).uninterruptible();
 }
 
-TEST(Interleavings, APromiseDeliversToOneWhoIsNotStopped) {
+TEST(Interleavings, APromiseDeliversToAWaiterThatIsNotStopped) {
   in_all_orders([](interleaving& order) {
     promise<int> unset;
     int value = 0;

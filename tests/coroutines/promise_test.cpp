@@ -42,7 +42,7 @@ TEST(Promise, DeliversAValueThatIsSetBefore) {
   EXPECT_EQ(sync_wait(wait_for(std::move(text))), "early");
 }
 
-TEST(Promise, DeliversNothing) {
+TEST(Promise, DeliversVoid) {
   promise<> unset;
   auto happened = unset.get_future();
   unset.set_value();
@@ -90,7 +90,7 @@ TEST(Promise, ThatIsDestroyedWithoutAResultIsAnError) {
   EXPECT_EQ(code_of([&] { sync_wait(wait_for(std::move(value))); }), errc::abandoned);
 }
 
-TEST(Promise, ThatIsAssignedToAbandonsItsOwnFuture) {
+TEST(Promise, AbandonsItsFutureWhenItIsAssignedTo) {
   promise<int> first;
   auto value = first.get_future();
   promise<int> second;
@@ -134,7 +134,7 @@ class unmovable_once {
   int value_;
 };
 
-TEST(Promise, WhoseValueDoesNotMoveMayTakeAnother) {
+TEST(Promise, AcceptsAnotherValueAfterAMoveThatThrows) {
   promise<unmovable_once> unset;
   auto value = unset.get_future();
   EXPECT_THROW(unset.set_value(unmovable_once(-1)), std::runtime_error);

@@ -68,7 +68,7 @@ TEST(Scope, AChildThatCannotBeStartedForLackOfMemoryIsNoChild) {
   EXPECT_EQ(sync_wait(runtime, start_without_memory(1000, sum)), sum);
 }
 
-TEST(Scope, MayBeEndedByAFailureOfItsOwner) {
+TEST(Scope, ItsOwnerMayFailIt) {
   event never;
   scope children;
   children.start([](event& awaited) -> task<> { co_await awaited; }(never));
@@ -84,7 +84,7 @@ TEST(Scope, WithoutChildrenHasNothingToWaitFor) {
 
 static task<int> give_counted(counted value) { co_return value.value(); }
 
-TEST(Scope, DropsWhatItsChildrenGive) {
+TEST(Scope, DropsTheResultsOfItsChildren) {
   counted::check check;
   scope children;
   for (int i = 0; i < 3; ++i) children.start(give_counted(counted(i)));
@@ -320,18 +320,18 @@ TEST(Scope, TheLastEndMayRaceWithTheJoin) {
 
 static task<> wait_until_ended(scope& children) { co_await children.ended(); }
 
-static task<> fail_after(event& told) {
-  co_await told;
+static task<> fail_after(event& signal) {
+  co_await signal;
   throw std::runtime_error("a child");
 }
 
 TEST(Scope, ItsEndMayBeAwaitedBeforeItsFailureIsTaken) {
   runtime runtime({.threads = 2});
   for (int i = 0; i < 100; ++i) {
-    event told;
+    event signal;
     scope children(context{.runtime = &runtime, .home = &runtime.pool()});
-    children.start(fail_after(told));
-    std::jthread teller([&] { told.set(); });
+    children.start(fail_after(signal));
+    std::jthread signaller([&] { signal.set(); });
     sync_wait(runtime, wait_until_ended(children));
     EXPECT_THROW(sync_wait(runtime, join(children)), std::runtime_error);
   }

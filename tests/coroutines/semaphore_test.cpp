@@ -29,7 +29,7 @@ static task<> acquire(semaphore& permits, std::vector<int>& order, int number) {
   order.push_back(number);
 }
 
-TEST(Semaphore, GivesAsManyPermitsAsItHas) {
+TEST(Semaphore, GrantsAsManyPermitsAsItHas) {
   semaphore permits(2);
   EXPECT_TRUE(permits.try_acquire());
   EXPECT_TRUE(permits.try_acquire());
@@ -52,7 +52,7 @@ TEST(Semaphore, MorePermitsThanCanBeCountedAreRefused) {
   EXPECT_TRUE(permits.try_acquire());
 }
 
-TEST(Semaphore, ServesInTheOrderOfAsking) {
+TEST(Semaphore, ServesWaitersInOrder) {
   semaphore permits(1);
   std::vector<int> order;
   scope children;
@@ -124,7 +124,7 @@ static task<> use(semaphore& permits, std::atomic<int>& inside, std::atomic<int>
   }
 }
 
-TEST(Semaphore, KeepsTheNumberInsideDown) {
+TEST(Semaphore, LimitsConcurrency) {
   thread_pool pool({.threads = 3});
   semaphore permits(2);
   std::atomic<int> inside = 0, most = 0;
@@ -139,7 +139,7 @@ TEST(Semaphore, KeepsTheNumberInsideDown) {
 
 static task<> acquire_for_ever(semaphore& permits) { co_await permits.acquire(); }
 
-TEST(SemaphoreDeathTest, OneThatIsDestroyedWithWaitersEndsTheProcess) {
+TEST(SemaphoreDeathTest, DestructionWithWaitersEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto destroy = [] {
     scope waiting;

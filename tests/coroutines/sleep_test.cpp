@@ -132,7 +132,7 @@ static task<int> sleep_and_give(std::chrono::nanoseconds duration, int value) {
   co_return value;
 }
 
-TEST_P(WithTimeout, WorkInTimeGivesItsResult) {
+TEST_P(WithTimeout, ReturnsTheResultOfWorkInTime) {
   runtime runtime(options(1));
   EXPECT_EQ(sync_wait(runtime, with_timeout(10min, give(1))), 1);
   EXPECT_EQ(sync_wait(runtime, with_timeout(10min, sleep_and_give(1ms, 2))), 2);
@@ -165,7 +165,7 @@ static task<int> work_on_pool(runtime& where) {
   co_return co_await where.pool().run(work_until, here.stop);
 }
 
-TEST_P(WithTimeout, WorkThatFinishesAllTheSameGivesItsResult) {
+TEST_P(WithTimeout, ReturnsTheResultOfWorkThatIgnoresTheStop) {
   runtime runtime(options(1));
   EXPECT_EQ(sync_wait(runtime, with_timeout(1ms, work_on_pool(runtime))), 3);
   EXPECT_EQ(sync_wait(runtime, with_timeout(1ms, work_on(5ms))), 3);
@@ -176,7 +176,7 @@ static task<> fail(std::chrono::nanoseconds after) {
   throw std::runtime_error("why");
 }
 
-TEST_P(WithTimeout, WorkThatNeedNotWaitFinishesWithinNoTime) {
+TEST_P(WithTimeout, WorkThatDoesNotSuspendFinishesWithATimeoutOfZero) {
   runtime runtime(options(1));
   EXPECT_EQ(sync_wait(runtime, with_timeout(0ms, give(1))), 1);
   EXPECT_EQ(sync_wait(runtime, with_timeout(-1h, give(2))), 2);
@@ -221,7 +221,7 @@ TEST_P(WithTimeout, TimeInWhichMemoryIsWaitedForDoesNotCount) {
 }
 
 struct two_latches {
-  std::latch begun{1};
+  std::latch started{1};
   std::latch released{1};
 };
 
@@ -234,11 +234,11 @@ TEST_P(WithTimeout, FinishedWorkLeavesNoTimersToABlockedReactor) {
   runtime runtime(options(1));
   runtime.reactor().post({[](void* latches) noexcept {
                             auto& both = *static_cast<two_latches*>(latches);
-                            both.begun.count_down();
+                            both.started.count_down();
                             both.released.wait();
                           },
                           &block});
-  block.begun.wait();
+  block.started.wait();
   sync_wait(runtime, finish_in_time(10));
   auto blocks = test::blocks_in_use();
   sync_wait(runtime, finish_in_time(1000));
@@ -258,7 +258,7 @@ TEST(LimitedTime, IsCheckedSeldomWhileItDoesNotPass) {
   EXPECT_EQ(longer.next_check(now, 2s), now + 2s);
 }
 
-TEST(LimitedTime, HasPassedWhenNothingIsLeft) {
+TEST(LimitedTime, ExpiresAtItsEnd) {
   auto now = steady_clock::now();
   EXPECT_LE(detail::limited_time(-1h, now, 0ms).left(now, 0ms), 0ns);
   EXPECT_LE(detail::limited_time(10ms, now, 0ms).left(now + 10ms, 0ms), 0ns);
@@ -270,16 +270,16 @@ TEST(WithTimeoutOutside, OfARuntimeIsRefused) {
   EXPECT_EQ(code_of([] { sync_wait(with_timeout(1ms, sleep(1ms))); }), errc::no_runtime);
 }
 
-static task<> record_beginning(bool& begun) {
-  begun = true;
+static task<> record_start(bool& started) {
+  started = true;
   co_return;
 }
 
-TEST(WithTimeoutOutside, OfARuntimeBeginsNoWork) {
-  bool begun = false;
-  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, record_beginning(begun))); }),
+TEST(WithTimeoutOutside, OfARuntimeStartsNoWork) {
+  bool started = false;
+  EXPECT_EQ(code_of([&] { sync_wait(with_timeout(1ms, record_start(started))); }),
             errc::no_runtime);
-  EXPECT_FALSE(begun);
+  EXPECT_FALSE(started);
 }
 
 static task<int> race_sleep_with_timeout(int i) {

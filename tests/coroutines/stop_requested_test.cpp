@@ -17,21 +17,21 @@ namespace lade::stop_requested_test {
 using test::numbers;
 
 // A function that ends for no other reason than a stop, from the second item on.
-static int work_until_stopped(int item, std::atomic<int>& begun) {
+static int work_until_stopped(int item, std::atomic<int>& started) {
   if (item == 0) return item;
-  ++begun;
+  ++started;
   while (!stop_requested()) std::this_thread::yield();
   throw error(errc::stopped, "work");
 }
 
 static void expect_that_a_stop_ends_calls(unsigned concurrency) {
   runtime runtime({.threads = 2});
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   auto items = runtime.run(from(numbers{-1}) |
-                           map([&begun](int item) { return work_until_stopped(item, begun); },
+                           map([&started](int item) { return work_until_stopped(item, started); },
                                {.concurrency = concurrency}));
   EXPECT_EQ(items.wait_next(), 0);
-  while (begun == 0) std::this_thread::yield();
+  while (started == 0) std::this_thread::yield();
   items.stop();
   EXPECT_THROW(while (items.wait_next()){}, error);
   EXPECT_TRUE(items.failures().empty());
@@ -43,7 +43,7 @@ TEST(StopRequested, EndsAFunctionThatOneWorkerCalls) { expect_that_a_stop_ends_c
 
 TEST(StopRequested, IsFalseOutsideOfAStage) { EXPECT_FALSE(stop_requested()); }
 
-TEST(StopRequested, IsFalseWhileARunGoesOn) {
+TEST(StopRequested, IsFalseWhileARunIsActive) {
   runtime runtime({.threads = 2});
   int stopped = 0;
   for (auto& item : runtime.run(from(numbers{50}) | map([](int) { return int(stop_requested()); })))

@@ -65,20 +65,20 @@ TEST(SyncWait, IsRefusedOnAThreadOfTheRuntime) {
   EXPECT_EQ(sync_wait(runtime, nested(runtime)), errc::wrong_thread);
 }
 
-static task<context> surroundings_here() { co_return co_await this_context(); }
+static task<context> context_here() { co_return co_await this_context(); }
 
-TEST(SyncWait, GivesTheTaskTheRuntime) {
+TEST(SyncWait, RunsTheTaskInTheContextOfTheRuntime) {
   runtime runtime({.threads = 1});
   std::stop_source source;
-  auto execution = sync_wait(runtime, surroundings_here(), source.get_token());
+  auto execution = sync_wait(runtime, context_here(), source.get_token());
   EXPECT_EQ(execution.runtime, &runtime);
   EXPECT_EQ(execution.home, &runtime.pool());
   EXPECT_EQ(execution.stop, source.get_token());
   EXPECT_NE(sync_wait(runtime, where_it_runs()), std::this_thread::get_id());
 }
 
-TEST(SyncWait, GivesATaskOutsideOfARuntimeNothing) {
-  auto execution = sync_wait(surroundings_here());
+TEST(SyncWait, WithoutARuntimeTheContextIsEmpty) {
+  auto execution = sync_wait(context_here());
   EXPECT_EQ(execution.runtime, nullptr);
   EXPECT_EQ(execution.home, nullptr);
   EXPECT_FALSE(execution.stop.stop_possible());

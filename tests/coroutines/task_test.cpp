@@ -59,7 +59,7 @@ TEST(Task, ThatIsNeverAwaitedNeverRuns) {
 
 static task<int&> refer_to(int& variable) { co_return variable; }
 
-TEST(Task, GivesAReference) {
+TEST(Task, ReturnsAReference) {
   int variable = 1;
   EXPECT_EQ(&sync_wait(refer_to(variable)), &variable);
 }
@@ -72,7 +72,7 @@ static task<int> sum_of_owned(int a, int b) {
   co_return *first + *second;
 }
 
-TEST(Task, GivesWhatCanOnlyBeMoved) { EXPECT_EQ(sync_wait(sum_of_owned(3, 4)), 7); }
+TEST(Task, ReturnsMoveOnlyValues) { EXPECT_EQ(sync_wait(sum_of_owned(3, 4)), 7); }
 
 struct named_value {
   std::string name;
@@ -118,7 +118,7 @@ TEST(Task, ThrowsToItsAwaiter) {
 
 static task<> throw_through(counted, task<int> work) { co_await std::move(work); }
 
-TEST(Task, AnExceptionDestroysWhatItPasses) {
+TEST(Task, AnExceptionDestroysTheFramesThatItPasses) {
   counted::check check;
   EXPECT_THROW(sync_wait(throw_through(counted(1), fail("why"))), std::runtime_error);
 }

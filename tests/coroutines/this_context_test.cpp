@@ -67,7 +67,7 @@ static task<bool> compare_around(const context& inner) {
   co_return before == after&& inside == &inner&& before != inside;
 }
 
-TEST(ThisContext, OtherSurroundingsEndWithTheAwait) {
+TEST(ThisContext, AnotherContextEndsWithTheAwait) {
   context outer, inner;
   EXPECT_TRUE(sync_wait(in(outer, compare_around(inner))));
 }
@@ -108,7 +108,7 @@ TEST(ThisContext, OfAGeneratorIsThatOfItsLastConsumer) {
   EXPECT_TRUE(seen[1].stop.stop_requested());
 }
 
-TEST(ThisContext, IsGivenAsACopy) {
+TEST(ThisContext, IsReturnedByValue) {
   using given = decltype(std::declval<detail::this_context_awaiter>().await_resume());
   EXPECT_TRUE((std::same_as<given, context>));
 }
@@ -143,7 +143,7 @@ static task<bool> stay_at_home(thread_pool& home, thread_pool& away) {
   co_return home_before&& value == 1 && detail::this_executor == &home;
 }
 
-TEST(ThisContext, CoroutinesResumeAtHome) {
+TEST(ThisContext, CoroutinesResumeOnTheirExecutor) {
   thread_pool home({.threads = 1}), away({.threads = 1});
   EXPECT_TRUE(sync_wait(in(at(home), stay_at_home(home, away))));
 }

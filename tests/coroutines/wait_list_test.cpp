@@ -65,7 +65,7 @@ static task<> pass(door& through, std::atomic<int>& passed) {
 }
 static task<> join(scope& children) { co_await children.join(); }
 
-TEST(WaitList, AWaiterHasWhatItWaitedForWhenItResumes) {
+TEST(WaitList, AWaiterHoldsItsPermitWhenItResumes) {
   runtime where({.threads = 2});
   door through;
   std::atomic<int> passed = 0;

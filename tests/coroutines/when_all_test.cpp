@@ -39,7 +39,7 @@ static task<int> add_up_a_tuple() {
   co_return number + *owned + static_cast<int>(text.size());
 }
 
-TEST(WhenAll, GivesATupleOfResults) { EXPECT_EQ(sync_wait(add_up_a_tuple()), 4); }
+TEST(WhenAll, ReturnsATupleOfResults) { EXPECT_EQ(sync_wait(add_up_a_tuple()), 4); }
 
 static task<std::vector<int>> await_vector(int n) {
   std::vector<task<int>> children;
@@ -47,7 +47,7 @@ static task<std::vector<int>> await_vector(int n) {
   co_return co_await when_all(std::move(children));
 }
 
-TEST(WhenAll, GivesAVectorOfResults) {
+TEST(WhenAll, ReturnsAVectorOfResults) {
   EXPECT_THAT(sync_wait(await_vector(3)), ElementsAre(0, 1, 2));
   EXPECT_TRUE(sync_wait(await_vector(0)).empty());
 }
@@ -176,7 +176,7 @@ static task<std::vector<std::string>> origins(async_generator<int> in) {
   co_return all;
 }
 
-TEST(WhenAll, WhatChildrenConsumeCountsToTheirParent) {
+TEST(WhenAll, TheParentHasTheLineageOfItsChildren) {
   EXPECT_THAT(sync_wait(origins(zip(from_positions(0, 3), from_positions(10, 3)))),
               ElementsAre("0, 10", "1, 11", "2, 12"));
 }

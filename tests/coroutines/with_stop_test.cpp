@@ -51,7 +51,7 @@ TEST(WithStop, EitherStopEndsTheWork) {
   }
 }
 
-TEST(WithStop, AStopThatCameBeforeEndsTheWorkAtItsFirstWait) {
+TEST(WithStop, AnEarlierStopEndsTheWorkAtItsFirstWait) {
   for (bool inner : {false, true}) {
     std::stop_source stops[2];
     stops[inner].request_stop();
@@ -103,7 +103,7 @@ TEST(WithStop, ReturnsWhenTheWorkHasEnded) {
   EXPECT_TRUE(ended);
 }
 
-TEST(WithStop, WithinATimeEndsByWhatComesFirst) {
+TEST(WithStop, WithinATimeoutTheFirstOfBothEndsTheWork) {
   runtime runtime({.threads = 1});
   event never;
   EXPECT_EQ(code_of([&] { sync_wait(runtime, with_timeout(1ms, with_stop({}, wait_for(never)))); }),

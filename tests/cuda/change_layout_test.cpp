@@ -76,7 +76,7 @@ static testing::AssertionResult is_nearest(element_type type, double element, do
   return testing::AssertionFailure() << element << " is not near " << value;
 }
 
-TEST_P(ChangeLayout, KeepsEveryValueAsWellAsTheNewTypeCan) {
+TEST_P(ChangeLayout, RoundsEveryValueToTheNearestOfTheNewType) {
   for (int round = 0; round < 300; ++round) {
     const device_images from{.type = any_type(), .layout = static_cast<pixel_layout>(below(2))};
     const device_images to{.type = any_type(), .layout = static_cast<pixel_layout>(below(2))};
@@ -107,7 +107,7 @@ TEST_P(ChangeLayout, ThereAndBackIsTheSameBits) {
   }
 }
 
-TEST_P(ChangeLayout, EveryHalfIsThatFloatAndComesBack) {
+TEST_P(ChangeLayout, ConvertsEveryHalfToFloatAndBack) {
   std::vector<unsigned char> halves(2 << 16);
   for (unsigned code = 0; code < 1 << 16; ++code) {
     halves[2 * code] = static_cast<unsigned char>(code);

@@ -166,7 +166,7 @@ TEST(ResizedJpegs, FailAlone) {
   EXPECT_EQ(decoder.stats().failed, 2u);
 }
 
-TEST(ResizedJpegs, OfFilesWithoutANameFailByTheirPlace) {
+TEST(ResizedJpegs, FailuresOfUnnamedFilesStateTheIndex) {
   resizing_world world;
   jpeg_decoder decoder(device(0));
   auto view = [](std::size_t index, int, int) {
@@ -313,7 +313,7 @@ TEST(DecodeJpegs, LeavesOutSamplesThatCannotBeDecoded) {
                                                            StartsWith("decode f9.jpg: the GPU")));
 }
 
-TEST(DecodeJpegs, FailsABatchOfWhichNoSampleIsLeft) {
+TEST(DecodeJpegs, FailsABatchIfAllSamplesFail) {
   resizing_world world;
   jpeg_decoder decoder(device(0));
   decode_jpegs decode(decoder, small(5, 3), {}, skipping);
@@ -325,7 +325,7 @@ TEST(DecodeJpegs, FailsABatchOfWhichNoSampleIsLeft) {
   EXPECT_EQ(decode.stats().skipped, 0u);
 }
 
-TEST(DecodeJpegs, KeepsTheReasonsOfTheFirst) {
+TEST(DecodeJpegs, KeepsTheReasonsOfTheFirstSkippedSamples) {
   resizing_world world;
   jpeg_decoder decoder(device(0));
   decode_jpegs decode(decoder, small(5, 3), {}, skipping);

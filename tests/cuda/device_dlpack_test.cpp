@@ -23,8 +23,8 @@ namespace lade::cuda::device_dlpack_test {
 class DeviceDlpack : public InBothWorlds {};
 LADE_IN_BOTH_WORLDS(DeviceDlpack);
 
-// The framework's work is queued on its stream, and it gives the tensor up before the work has run:
-// the memory must not be used for another batch before.
+// The framework's work is queued on its stream, and it releases the tensor before the work has run.
+// The memory must not be used for another batch before.
 TEST_P(DeviceDlpack, SharesTheMemoryOfABatchUntilTheFrameworksStreamHasPassed) {
   world where(GetParam());
   runtime runtime({.threads = 2});

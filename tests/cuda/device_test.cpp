@@ -33,7 +33,7 @@ TEST(CudaDevice, CountsGpus) {
   EXPECT_EQ(device(0).memory().total_bytes, std::size_t{1} << 30);
 }
 
-TEST(CudaDevice, ThereIsNoneWithoutAGpuOrADriver) {
+TEST(CudaDevice, WithoutAGpuOrADriverNoneIsCounted) {
   fake_driver driver({.devices = 0});
   EXPECT_EQ(device::count(), 0);
   EXPECT_EQ(device::why_none(), "cudaErrorNoDevice: no CUDA-capable device is detected");
@@ -42,7 +42,7 @@ TEST(CudaDevice, ThereIsNoneWithoutAGpuOrADriver) {
   EXPECT_THAT(device::why_none(), HasSubstr("driver version is insufficient"));
 }
 
-TEST(CudaDevice, WithoutAReplacedDriverTheProgramRunsAllTheSame) {
+TEST(CudaDevice, WorksWithoutAReplacedDriver) {
   EXPECT_GE(device::count(), 0);
   EXPECT_EQ(device::why_none().empty(), device::count() > 0);
 }
@@ -53,7 +53,7 @@ TEST(CudaDevice, OfAnotherNumberIsRefused) {
   EXPECT_THAT([] { device(-1); }, ThrowsMessage<error>("use GPU -1: there are 2"));
 }
 
-TEST(CudaDevice, IsCurrentForAWhile) {
+TEST(CudaDevice, IsCurrentWithinAScope) {
   fake_driver driver({.devices = 2});
   {
     current_device second(device(1));

@@ -163,7 +163,7 @@ TEST_P(GpuJpegDecoder, DecodesPartsAsWholeImages) {
 }
 
 // What libjpeg says of the damaged images is not looked at: its errors end the program.
-TEST_P(GpuJpegDecoder, GoesOnAfterDamage) {
+TEST_P(GpuJpegDecoder, DecodesIntactImagesBesideDamagedOnes) {
   auto any_image = [](const buffer&) { return tensor(element_type::u8, {4, 6, 3}); };
   jpeg_decoder decoder(device(0), any_image, {.hardware = GetParam()});
   const jpeg_encoding how{320, 240, 2, 2, false};

@@ -140,7 +140,7 @@ TEST(JpegDecoder, DecodesPartsOfImages) {
   expect_drawn(decoded[2].image(), cpu_seed, part);
 }
 
-TEST(JpegDecoder, RefusesPartsThatAreNotInside) {
+TEST(JpegDecoder, RefusesRegionsOutsideTheImage) {
   decoding_world world;
   jpeg_decoder decoder(device(0), draw_on_cpu);
   const jpeg_region part{6, 0, 3, 2};
@@ -154,7 +154,7 @@ TEST(JpegDecoder, RefusesPartsThatAreNotInside) {
   EXPECT_EQ(decoder.stats().failed, 2u);
 }
 
-TEST(JpegDecoder, GivesEnginesWhatTheyDecode) {
+TEST(JpegDecoder, UsesEnginesForTheImagesThatTheySupport) {
   decoding_world world;
   world.nvjpeg.set_unsupported_by_engines(2);
   world.nvjpeg.set_unsupported_by_engines(3);
@@ -177,7 +177,7 @@ TEST(JpegDecoder, WorksWithoutEngines) {
   EXPECT_THAT(world.nvjpeg.gpu_batches(), ElementsAre(1));
 }
 
-TEST(JpegDecoder, LeavesEnginesAloneThatItIsToldTo) {
+TEST(JpegDecoder, UsesNoEnginesWhenHardwareIsDisabled) {
   decoding_world world;
   jpeg_decoder decoder(device(0), {}, {.hardware = false});
   EXPECT_FALSE(decoder.has_hardware());
@@ -261,7 +261,7 @@ TEST(JpegDecoder, HasNothingToReturnForAnImageThatFailed) {
   EXPECT_EQ(world.driver.calls("event_record"), calls);
 }
 
-TEST(JpegDecoder, TellsThatAStreamCannotBeRecorded) {
+TEST(JpegDecoder, ThrowsIfAStreamCannotBeRecorded) {
   decoding_world world;
   jpeg_decoder decoder(device(0));
   stream reader(device(0));
@@ -275,7 +275,7 @@ TEST(JpegDecoder, TellsThatAStreamCannotBeRecorded) {
 
 // Memory.
 
-TEST(JpegDecoder, TakesMemoryFromWhereItIsTold) {
+TEST(JpegDecoder, AllocatesFromTheMemoryOfItsOptions) {
   decoding_world world;
   const auto memory = std::make_shared<device_memory>(device(0));
   jpeg_decoder decoder(device(0), draw_on_cpu, {.memory = memory.get()});
@@ -309,7 +309,7 @@ TEST(JpegDecoder, FreesPinnedMemoryThatItMayNotKeep) {
 }
 
 // Where nvJPEG names no stream, any may use the memory until it is freed.
-TEST(JpegDecoder, GivesNvjpegMemoryThatAnyStreamUses) {
+TEST(JpegDecoder, AllocatesForNvjpegMemoryThatAnyStreamMayUse) {
   decoding_world world;
   jpeg_decoder decoder(device(0));
   const auto memory = world.nvjpeg.memory_of_device();
@@ -323,7 +323,7 @@ TEST(JpegDecoder, GivesNvjpegMemoryThatAnyStreamUses) {
   EXPECT_EQ(memory.deallocate(memory.context, any, bytes.size(), nullptr), cudaSuccess);
 }
 
-TEST(JpegDecoder, GivesNvjpegMemoryInTheOrderOfAStream) {
+TEST(JpegDecoder, AllocatesForNvjpegInStreamOrder) {
   decoding_world world;
   jpeg_decoder decoder(device(0));
   const auto memory = world.nvjpeg.memory_of_device();
@@ -474,7 +474,7 @@ TEST(JpegDecoderFallback, ThatLosesTheDeviceFailsTheBatch) {
             condition::device_lost);
 }
 
-TEST(JpegDecoderFallback, IsMissed) {
+TEST(JpegDecoderFallback, IfAbsentUnsupportedImagesFail) {
   decoding_world world;
   jpeg_decoder decoder(device(0));
   const auto decoded =
@@ -579,7 +579,7 @@ static task<> start_and_stop(const jpeg_decoder& decoder, fake_driver& driver, i
   co_await children.join();
 }
 
-TEST(JpegDecoder, StopsWhoWaitsAndAwaitsTheGpu) {
+TEST(JpegDecoder, AStopEndsWaitingCallsAndAwaitsTheGpu) {
   decoding_world world;
   jpeg_decoder decoder(device(0), {}, {.batches = 1});
   EXPECT_EQ(code_of([&] { sync_wait(world.runtime, start_and_stop(decoder, world.driver, 4)); }),

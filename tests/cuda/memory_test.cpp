@@ -284,8 +284,8 @@ class slow_pinning {
     current_ = this;
     slow_ = faked_;
     slow_.host_alloc = [](void** memory, std::size_t bytes, unsigned flags) {
-      ++current_->begun_;
-      current_->begun_.notify_all();
+      ++current_->started_;
+      current_->started_.notify_all();
       current_->open_.wait(false);
       return current_->faked_.host_alloc(memory, bytes, flags);
     };
@@ -298,9 +298,9 @@ class slow_pinning {
     open_ = true;
     open_.notify_all();
   }
-  int begun() const { return begun_; }
-  void until_begun(int count) const {
-    for (int now = begun_; now < count; now = begun_) begun_.wait(now);
+  int started() const { return started_; }
+  void until_started(int count) const {
+    for (int now = started_; now < count; now = started_) started_.wait(now);
   }
 
  private:
@@ -308,19 +308,19 @@ class slow_pinning {
   const runtime_api& faked_ = api();
   runtime_api slow_;
   std::atomic<bool> open_ = false;
-  std::atomic<int> begun_ = 0;
+  std::atomic<int> started_ = 0;
 };
 
 static std::thread allocate_on_a_thread(pinned_memory& from, std::size_t bytes) {
   return std::thread([&from, bytes] { from.deallocate(from.allocate(bytes, 4096), bytes, 4096); });
 }
 
-TEST(PinnedMemory, WithRoomDoesNotWaitForAThreadThatPins) {
+TEST(PinnedMemory, AllocatesFromFreeMemoryWhileAThreadPins) {
   fake_driver driver;
   pinned_memory pinned({.reserve_bytes = 4 * mebibyte});
   slow_pinning slow;
   auto pinning = allocate_on_a_thread(pinned, 100 * mebibyte);
-  slow.until_begun(1);
+  slow.until_started(1);
   auto* memory = pinned.allocate(mebibyte, 4096);
   EXPECT_EQ(pinned.stats().pinned_bytes, 4 * mebibyte);
   pinned.deallocate(memory, mebibyte, 4096);
@@ -332,28 +332,28 @@ TEST(PinnedMemory, IsPinnedOnceForAllThatNeedItAtATime) {
   fake_driver driver;
   pinned_memory pinned;
   slow_pinning slow;
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
-      ++begun;
+      ++started;
       auto* memory = pinned.allocate(mebibyte, 4096);
       pinned.deallocate(memory, mebibyte, 4096);
     });
-  while (begun < 4) std::this_thread::yield();
+  while (started < 4) std::this_thread::yield();
   slow.open();
   for (auto& each : threads) each.join();
-  EXPECT_EQ(slow.begun(), 1);
+  EXPECT_EQ(slow.started(), 1);
   EXPECT_EQ(pinned.stats().pinned_bytes, 32 * mebibyte);
 }
 
-TEST(PinnedMemory, ThatHasNoRoomForAnotherIsPinnedBesideIt) {
+TEST(PinnedMemory, PinsTwoRegionsConcurrentlyIfOneIsTooSmall) {
   fake_driver driver;
   pinned_memory pinned;
   slow_pinning slow;
   auto first = allocate_on_a_thread(pinned, 20 * mebibyte);
   auto second = allocate_on_a_thread(pinned, 20 * mebibyte);
-  slow.until_begun(2);
+  slow.until_started(2);
   slow.open();
   first.join();
   second.join();
@@ -366,7 +366,7 @@ TEST(PinnedMemory, ThatIsFreedEndsTheWaitForAThreadThatPins) {
   auto* all = pinned.allocate(4 * mebibyte, 4096);
   slow_pinning slow;
   auto pinning = allocate_on_a_thread(pinned, mebibyte);
-  slow.until_begun(1);
+  slow.until_started(1);
   auto waiting = allocate_on_a_thread(pinned, mebibyte);
   pinned.deallocate(all, 4 * mebibyte, 4096);
   waiting.join();
@@ -380,7 +380,7 @@ TEST(PinnedMemory, KeepsItsLimitWhileAThreadPins) {
   pinned_memory pinned({.limit_bytes = 40 * mebibyte});
   slow_pinning slow;
   auto pinning = allocate_on_a_thread(pinned, 20 * mebibyte);
-  slow.until_begun(1);
+  slow.until_started(1);
   auto* memory = pinned.allocate(20 * mebibyte, 4096);  // does not wait
   EXPECT_EQ(pinned.stats().fallbacks, 1u);
   pinned.deallocate(memory, 20 * mebibyte, 4096);
@@ -446,7 +446,7 @@ TEST(ManagedMemory, ServesPools) {
   EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
-TEST(NumaPolicy, OfNodesThatAreNotThereDoesNothing) {
+TEST(NumaPolicy, IgnoresNodesThatDoNotExist) {
   numa_policy none(std::nullopt);
   numa_policy first(0);
   numa_policy absent(1023);
@@ -497,7 +497,7 @@ TEST(DeviceMemory, KeepsWhatTheProgramHasChosenForThePool) {
   EXPECT_THAT(driver.faults(), IsEmpty());
 }
 
-TEST(DeviceMemory, OfAnotherGpuHasItsOwnPool) {
+TEST(DeviceMemory, EachGpuHasASeparatePool) {
   fake_driver driver({.devices = 2});
   device_memory memory(device(1), {.keep_bytes = 1000});
   EXPECT_EQ(driver.pool_keeps(0), 0u);
@@ -616,7 +616,7 @@ TEST(DeviceBlock, DoesNotWaitForWorkBehindARecordedPoint) {
   release();
 }
 
-TEST(DeviceBlock, CannotBeAtHomeOnADefaultStreamOfAThread) {
+TEST(DeviceBlock, CannotBeAllocatedOnAPerThreadDefaultStream) {
   fake_driver driver;
   auto memory = std::make_shared<device_memory>(device(0));
   auto of_thread = stream::per_thread_default(device(0));

@@ -21,7 +21,7 @@ namespace lade::cuda::nvtx_test {
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-// What a profiler would have been told.
+// The ranges that a profiler would have recorded.
 struct recorded_ranges {
   std::mutex mutex;
   std::map<nvtxRangeId_t, std::string> open;

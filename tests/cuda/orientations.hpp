@@ -1,4 +1,4 @@
-// Segments of JPEG files that tell an orientation: marker and body, as tiny_jpeg takes them.
+// Segments of JPEG files that state an orientation: marker and body, as tiny_jpeg takes them.
 
 #pragma once
 

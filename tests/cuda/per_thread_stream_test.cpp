@@ -15,7 +15,7 @@
 
 namespace lade::cuda::per_thread_stream_test {
 
-TEST(PerThreadStream, IsWhatNullIsWhereCudaTakesItForThatOfTheThread) {
+TEST(PerThreadStream, ANullHandleIsThePerThreadStream) {
   fake_driver driver;
   EXPECT_EQ(stream::external(nullptr, device(0)).handle(), cudaStreamPerThread);
   const stream own(device(0));

@@ -15,7 +15,7 @@
 
 namespace lade::cuda {
 
-// A picture with memory of its own for each plane.
+// A picture with separate memory for each plane.
 struct random_picture {
   std::array<std::vector<unsigned char>, 3> bytes;
   std::array<std::unique_ptr<kernel_memory>, 3> memory;

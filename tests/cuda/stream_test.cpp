@@ -81,7 +81,7 @@ TEST_P(CudaStream, WaitsForAnEventOfAnother) {
   EXPECT_TRUE(second.is_idle());
 }
 
-TEST_P(CudaStream, OfOthersIsNotDestroyed) {
+TEST_P(CudaStream, ABorrowedStreamIsNotDestroyed) {
   world there(GetParam());
   stream own(device(0));
   {
@@ -251,7 +251,7 @@ TEST(FakeDriver, NoticesStreamsAndMemoryOfAnotherDevice) {
   EXPECT_EQ(first_fault(driver), "malloc_async on a stream of a device that is not current");
 }
 
-TEST_P(CudaEvent, ThatWasNeverRecordedHasBeenPassed) {
+TEST_P(CudaEvent, ThatWasNeverRecordedIsComplete) {
   world there(GetParam());
   runtime runtime({.threads = 1});
   event fresh(device(0));
@@ -359,7 +359,7 @@ TEST_P(CudaEvent, DoesNotWaitForOthersThatAreAwaited) {
   slow.synchronize();
 }
 
-TEST_P(CudaEvent, AStopEndsTheWaitAndTheCallbackMayComeLater) {
+TEST_P(CudaEvent, AStopEndsTheWaitBeforeTheCallback) {
   world there(GetParam());
   stream work(device(0));
   auto unblock = there.block(work);

@@ -265,7 +265,7 @@ TEST_P(ToDevice, ABatchAtFixedAddressesIsValidUntilAnotherIsCopiedThere) {
 
 // Over the fake driver alone.
 
-// A world of three batches that are copied to the same addresses, whose GPU works when it is told.
+// Three batches that are copied to the same addresses. The GPU works only in run().
 class BatchesAtFixedAddresses : public testing::Test {
  protected:
   BatchesAtFixedAddresses() { first_.synchronize(); }
@@ -330,7 +330,7 @@ TEST_F(BatchesAtFixedAddresses, AreCopiedBehindEachStreamOfTheOneBefore) {
   release();
 }
 
-TEST_F(BatchesAtFixedAddresses, AreCopiedBehindTheOneBeforeWhateverAnEarlierOneRecords) {
+TEST_F(BatchesAtFixedAddresses, AreCopiedBehindThePreviousOneDespiteAnEarlierRecord) {
   kept_[0].wait_on(first_);
   kept_[1].wait_on(first_);
   kept_[0].record_on(first_);
@@ -471,7 +471,7 @@ TEST(ToDeviceStop, LeavesCopiesInFlightTheirMemory) {
       auto batch = items.wait_next();
       batch->wait_on(trainer);
       queue_copy(batch->tensor(), seen, trainer);
-    }  // the run ends, though no copy has begun
+    }  // the run ends, though no copy has started
     // Another run writes to the pinned memory that is free.
     auto others = runtime.run(numbered_batches(-1) | map([](sample_batch batch) {
                                 std::memset(batch.tensor().bytes(), 0, 8000);
@@ -572,7 +572,7 @@ TEST(ToDeviceFailure, OfAnyCallEndsTheRunAndLosesNothing) {
   }
 }
 
-TEST(ToDeviceFailure, OfTheCallsThatTellTheEndOfCopiesIsNoFailureOfTheRun) {
+TEST(ToDeviceFailure, OfCallsThatReportTheEndOfCopiesIsNoFailureOfTheRun) {
   for (auto* function : {"launch_host_func", "stream_wait_event", "event_query"}) {
     SCOPED_TRACE(function);
     fake_driver driver;
@@ -587,7 +587,7 @@ TEST(ToDeviceFailure, OfTheCallsThatTellTheEndOfCopiesIsNoFailureOfTheRun) {
   }
 }
 
-TEST(ToDeviceFailure, ToPinIsReportedOnceAndCopiesAllTheSame) {
+TEST(ToDeviceFailure, ToPinWarnsOnceAndCopiesWithoutPinning) {
   fake_driver driver({.pinned_limit = 0});
   runtime runtime({.threads = 2});
   stream trainer(device(0));
@@ -689,7 +689,7 @@ TEST(ToDeviceTrace, ShowsThatCopiesHaveFinished) {
     EXPECT_THAT(text, HasSubstr(std::string("\"queued\":") + count + "}"));
 }
 
-TEST(ToDeviceTrace, HearsOfTheEndOfCopiesOfNoBytes) {
+TEST(ToDeviceTrace, RecordsTheEndOfCopiesOfNoBytes) {
   fake_driver driver;
   std::atomic<bool> has_heard = false;
   {
@@ -705,7 +705,7 @@ static std::string text_of_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-TEST(ToDeviceTrace, TellsStagesOfOneNameApart) {
+TEST(ToDeviceTrace, NumbersStagesWithTheSameName) {
   testing_support::temp_dir dir;
   fake_driver driver;
   {
@@ -835,7 +835,7 @@ TEST(ToDeviceOptions, FixedTensorsAreThoseOfOneStageAtATime) {
   EXPECT_EQ(refusal_of_second(), "no exception");
 }
 
-TEST(ToDeviceOptions, FixedTensorsAreApartFromThoseOfAllOtherStages) {
+TEST(ToDeviceOptions, FixedTensorsMustNotOverlapThoseOfOtherStages) {
   fake_driver driver;
   runtime runtime({.threads = 1});
   stream trainer(device(0));

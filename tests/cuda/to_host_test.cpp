@@ -117,7 +117,7 @@ TEST_P(ToHost, UsesTheNameAndTheMemoryOfTheProgram) {
   EXPECT_EQ(items.statistics().stages.back().name, "download");
 }
 
-TEST_P(ToHost, KeepsWithToDeviceTheMemoryThatBothAreGiven) {
+TEST_P(ToHost, StagesKeepTheMemoryOfTheirOptionsAlive) {
   world where(GetParam());
   std::vector<std::weak_ptr<memory_resource>> given;
   const auto make = [&] {
@@ -169,7 +169,7 @@ TEST(ToHostStop, LeavesCopiesInFlightTheirMemory) {
       auto items = runtime.run(numbered_batches(-1) | to_device() | to_host({.memory = &memory}));
       // Two tensors each of the three batches that the stages hold, and two copies back.
       while (driver.calls("memcpy_async") < 8) std::this_thread::yield();
-    }  // the run ends, though no copy has begun
+    }  // the run ends, though no copy has started
     // Others write to the memory that is free.
     auto pool = runtime.memory().over(memory);
     std::vector<buffer> others;

@@ -181,7 +181,7 @@ TEST_P(WriteImages, IsTheSameWhereverTheResultBegins) {
   }
 }
 
-TEST_P(WriteImages, EachImageOfManyHasItsPlace) {
+TEST_P(WriteImages, WritesEachOfManyImagesToItsSlot) {
   const auto to = any_batch(6, 4, 3);
   std::vector<random_image> images;
   for (int i = 0; i < 400; ++i) {
@@ -359,7 +359,7 @@ TEST_F(WriteImagesArguments, FitIntoTheTensorThatTheyAreWrittenTo) {
   write_images(std::span(images).first(2), room, nullptr);
   const auto launches = grids.launches;
   EXPECT_THAT([&] { write_images(images, room, nullptr); },
-              ThrowsMessage<error>(HasSubstr("there are 3 images, and to has room for 2")));
+              ThrowsMessage<error>(HasSubstr("there are 3 images, but to has 2 slots")));
   const tensor none({element_type::u8, {0, 4, 6, 3}}, batch.memory());
   EXPECT_THROW(write_images({&image, 1}, batch_in(none, pixel_layout::hwc), nullptr), error);
   EXPECT_EQ(grids.launches, launches);

@@ -125,7 +125,7 @@ TEST_P(WritePictures, OfAllTypesAreTheNormalisedBytes) {
   }
 }
 
-TEST_P(WritePictures, EachOfManyHasItsPlace) {
+TEST_P(WritePictures, WritesEachOfManyToItsSlot) {
   const auto to = any_batch(6, 4, 3);
   std::vector<random_picture> pictures;
   for (int i = 0; i < 150; ++i) pictures.push_back(any_picture(any_kind(), 7, 5));
@@ -268,7 +268,7 @@ TEST_F(WritePicturesArguments, FitIntoTheBatchOnItsDevice) {
   write_pictures(std::span(pictures).first(2), to, on);
   const auto launches = grids.launches;
   EXPECT_THAT([&] { write_pictures(pictures, to, on); },
-              ThrowsMessage<error>(HasSubstr("there are 3 images, and to has room for 2")));
+              ThrowsMessage<error>(HasSubstr("there are 3 images, but to has 2 slots")));
   EXPECT_THAT([&] { write_pictures({&picture, 1}, to, stream(device(0))); },
               ThrowsMessage<error>(HasSubstr("to.data is memory of GPU 1, and the stream is one of "
                                              "GPU 0")));

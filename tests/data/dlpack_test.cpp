@@ -155,7 +155,7 @@ static void expect_refused(const char* why, Change change) {
   EXPECT_EQ(foreign.deleted, 0) << why;
 }
 
-TEST(Dlpack, WhatIsNotSupportedIsExplainedAndStaysTheCallers) {
+TEST(Dlpack, UnsupportedTensorsAreRefusedAndStayWithTheCaller) {
   expect_refused("elements of type 5, 64 bits and 1 lanes",
                  [](auto&, DLTensor& t) { t.dtype = {kDLComplex, 64, 1}; });
   expect_refused("4 lanes", [](auto&, DLTensor& t) { t.dtype.lanes = 4; });

@@ -15,7 +15,7 @@ namespace lade::sample_test {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-TEST(Sample, HasNoLabelUntilItIsGivenOne) {
+TEST(Sample, HasNoLabelByDefault) {
   EXPECT_EQ(sample("a").label(), sample::no_label);
   EXPECT_EQ(sample("a", 3).label(), 3);
 }
@@ -30,7 +30,7 @@ TEST(Sample, WithLabelChangesNothingElse) {
   EXPECT_EQ(labelled.data().size(), 5u);
 }
 
-TEST(Sample, HasDataOnceItIsGivenSomeAlsoOfNoBytes) {
+TEST(Sample, HasDataEvenIfItsBufferIsEmpty) {
   EXPECT_FALSE(sample("a").has_data());
   const auto empty = sample("a").with_data(buffer(0));
   EXPECT_TRUE(empty.has_data());
@@ -66,7 +66,7 @@ static sample captioned() {
                                   field("mask", tensor(element_type::boolean, {2, 2}))});
 }
 
-TEST(Sample, GivesTheValuesOfItsFields) {
+TEST(Sample, ReturnsTheValuesOfItsFields) {
   const auto made = captioned();
   EXPECT_EQ(made.field("jpg").bytes().text(), "pixels");
   EXPECT_EQ(made.field("caption").text(), "a cat");
@@ -115,7 +115,7 @@ TEST(Sample, WithoutAFieldHasTheOthers) {
 
 TEST(Sample, TwoFieldsOfOneNameAreRefused) {
   EXPECT_THAT([] { (void)sample("a").with_fields({field("x", 1), field("x", 2)}); },
-              ThrowsMessage<error>("give fields to a: two are called x"));
+              ThrowsMessage<error>("set fields of a: two are called x"));
 }
 
 TEST(Field, AnIntegerThatDoesNotFitIsRefused) {

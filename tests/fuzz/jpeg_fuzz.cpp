@@ -186,13 +186,13 @@ static bool is_as_alone(const decoded_rows& rows, const requested_image& image) 
 static void read_together(simd level, std::span<const requested_image> images,
                           jpeg_table_cache& tables) {
   std::array lanes{quick_jpeg(level), quick_jpeg(level), quick_jpeg(level)};
-  std::size_t begun = 0;
+  std::size_t started = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    for (; begun < std::min(i + lanes.size(), images.size()); ++begun)
-      begin(lanes[begun % lanes.size()], images[begun], tables);
+    for (; started < std::min(i + lanes.size(), images.size()); ++started)
+      begin(lanes[started % lanes.size()], images[started], tables);
     auto& jpeg = lanes[i % lanes.size()];
     jpeg.interleave_with([&]() -> quick_jpeg* {
-      for (auto next = i + 1; next < begun; ++next)
+      for (auto next = i + 1; next < started; ++next)
         if (auto& other = lanes[next % lanes.size()]; !other.is_complete()) return &other;
       return nullptr;
     });

@@ -43,7 +43,7 @@ static std::string percent_escaped(std::string_view text) {
 }
 
 // The text with a secret in some of its places, as it is and escaped.
-static std::string told(std::string_view words, const std::vector<std::string>& secrets) {
+static std::string with_secrets(std::string_view words, const std::vector<std::string>& secrets) {
   std::string text;
   for (char c : words) {
     auto& secret = secrets[static_cast<unsigned char>(c) % secrets.size()];
@@ -80,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   curl_list headers(curl_slist_append(nullptr, bearer.c_str()));
   curl_slist_append(headers.get(), own.c_str());
   request_secrets of(url, headers.get(), "action=a&client_secret=" + secrets[4]);
-  for (auto& words : {std::string(text), told(text, secrets)}) {
+  for (auto& words : {std::string(text), with_secrets(text, secrets)}) {
     check(of, secrets, words, false);
     check(of, secrets, words, true);
     for (auto& secret : secrets)

@@ -29,7 +29,7 @@ static task<std::vector<sample>> collect(async_generator<sample> from) {
   co_return all;
 }
 
-// The paths that a listing gives, relative to its root; the same in both ways.
+// The paths of a listing relative to its root. Both ways to list must agree.
 static std::vector<std::string> paths_of(const files& listing) {
   std::vector<std::string> paths;
   for (auto& found : listing.list_all())
@@ -104,7 +104,7 @@ TEST(Files, APatternThatMatchesNothingIsAnErrorThatNamesDirectoryAndPattern) {
   EXPECT_THAT([&] { sync_wait(collect(labelled.list())); }, ThrowsMessage<error>(message));
 }
 
-TEST(Files, AListingMayBeEmptyWhereThatIsSaid) {
+TEST(Files, AListingMayBeEmptyOnRequest) {
   temp_dir dir;
   EXPECT_THAT(paths_of(files(dir.path().string(), "**", {.may_be_empty = true})), IsEmpty());
 }
@@ -166,7 +166,7 @@ TEST(Files, AnUnreadableDirectoryIsAnErrorThatNamesIt) {
   chmod((dir / "private").c_str(), 0700);
 }
 
-TEST(Files, DirectoriesThatCannotBeReadAreLeftOutAndToldOnRequest) {
+TEST(Files, UnreadableDirectoriesAreSkippedAndReportedOnRequest) {
   temp_dir dir;
   dir.write("a/file", "");
   dir.write("private/file", "");
@@ -178,8 +178,8 @@ TEST(Files, DirectoriesThatCannotBeReadAreLeftOutAndToldOnRequest) {
   std::vector<std::string> unreadable;
   files listing(dir.path().string(), "**", {.unreadable = &unreadable});
   EXPECT_THAT(paths_of(listing), ElementsAre("a/file", "z/file"));
-  auto told = "list " + dir / "private/" + ": Permission denied";
-  EXPECT_THAT(unreadable, ElementsAre(told, told)) << "one for each way to list";
+  auto expected = "list " + dir / "private/" + ": Permission denied";
+  EXPECT_THAT(unreadable, ElementsAre(expected, expected)) << "one for each way to list";
   files closed(dir / "private", "**", {.unreadable = &unreadable});
   EXPECT_THROW(closed.list_all(), error) << "the root is no part that can be left out";
   ASSERT_EQ(seteuid(user), 0);

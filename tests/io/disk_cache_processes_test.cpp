@@ -87,7 +87,7 @@ static task<bool> all_are_right(std::shared_ptr<const disk_cache> cache,
   co_return std::ranges::count(results, false) == 0;
 }
 
-// What a process does: reads all objects in an order of its own, so often.
+// The work of a process: it reads all objects `rounds` times, each time in a random order.
 static bool read_all(const std::string& directory, const std::string& log, std::uint64_t max_bytes,
                      std::uint64_t seed, int rounds) {
   runtime runtime({.threads = 2});

@@ -204,7 +204,7 @@ TEST_P(DiskCache, Streams) {
               ThrowsMessage<error>(HasSubstr("chunk_bytes")));
 }
 
-TEST_P(DiskCache, ObjectsThatAreAbsentAreNone) {
+TEST_P(DiskCache, ReportsAbsentObjects) {
   disk_cache cache(remote, options_of());
   EXPECT_EQ(sync_wait(where, cache.open("s3://b/a", true)), nullptr);
   EXPECT_THAT([&] { (void)sync_wait(where, cache.open("s3://b/a", false)); },
@@ -238,7 +238,7 @@ static task<> open_gate(std::shared_ptr<event> gate, const disk_cache& cache, st
   gate->set();
 }
 
-TEST_P(DiskCache, OneFetchesForAll) {
+TEST_P(DiskCache, ConcurrentReadersFetchAnObjectOnce) {
   remote->put("s3://b/a", "content");
   remote->gate = std::make_shared<event>();
   disk_cache cache(remote, options_of());
@@ -261,7 +261,7 @@ class waiting_store final : public store {
   task<object_part> read_part(std::string url, std::uint64_t offset, std::size_t bytes,
                               std::string etag) const override {
     if (count_++ == 0) {
-      begun.set();
+      started.set();
       co_await released;
     }
     co_return co_await of_->read_part(std::move(url), offset, bytes, std::move(etag));
@@ -275,7 +275,7 @@ class waiting_store final : public store {
     return of_->stream(std::move(url), options);
   }
 
-  mutable event begun;
+  mutable event started;
   mutable event released;
 
  private:
@@ -285,12 +285,12 @@ class waiting_store final : public store {
 
 static task<> await_event(event& of) { co_await of; }
 
-TEST_P(DiskCache, WhoeverFetchesForOthersHoldsThemUpNotForEver) {
+TEST_P(DiskCache, ASlowFetchDoesNotBlockOtherReadersForEver) {
   remote->put("s3://b/a", "content");
   auto waiting = std::make_shared<waiting_store>(remote);
   disk_cache cache(waiting, options_of());
   std::thread first([&] { EXPECT_EQ(read(cache, "s3://b/a"), "content"); });
-  sync_wait(where, await_event(waiting->begun));
+  sync_wait(where, await_event(waiting->started));
   EXPECT_EQ(read(cache, "s3://b/a"), "content");
   waiting->released.set();
   first.join();
@@ -328,7 +328,7 @@ TEST_P(DiskCache, AFailureIsNotCached) {
   EXPECT_EQ(read(cache, "s3://b/a"), "content");
 }
 
-TEST_P(DiskCache, WhatIsFullIsReadThrough) {
+TEST_P(DiskCache, AFullCacheIsReadThrough) {
   for (int i = 0; i < 10; ++i) remote->put("s3://b/" + std::to_string(i), random_text(1000, 5));
   disk_cache cache(remote, options_of(5 * 1100));
   for (int round = 0; round < 2; ++round)
@@ -341,7 +341,7 @@ TEST_P(DiskCache, WhatIsFullIsReadThrough) {
   EXPECT_LE(stats.used_bytes, stats.limit_bytes);
 }
 
-TEST_P(DiskCache, RangesThatHaveNoRoomAreNotFetchedAsBlocks) {
+TEST_P(DiskCache, RangesBeyondTheLimitAreNotFetchedAsBlocks) {
   auto content = random_text(20'000, 11);
   remote->put("s3://b/a", content);
   disk_cache cache(remote, options_of(9'000));
@@ -379,7 +379,7 @@ TEST_P(DiskCache, EvictsBetweenEpochsWhatTheLastOneDidNotUse) {
   unmount("evict://");
 }
 
-TEST_P(DiskCache, TheLastEpochThatThereCanBeHasAnEnd) {
+TEST_P(DiskCache, EvictsAfterTheLargestEpochNumber) {
   constexpr auto last = ~std::uint64_t{0};
   mount("last://", remote);
   for (int i = 0; i < 10; ++i) remote->put("last://" + std::to_string(i), random_text(1000, 6));
@@ -405,7 +405,7 @@ TEST_P(DiskCache, NeverEvictsWhatTheLastEpochUsed) {
   EXPECT_EQ(cache.stats().hits, 15u) << "a pass over a set that does not fit hits what does";
 }
 
-TEST_P(DiskCache, DamagedBlocksAreFetchedAnew) {
+TEST_P(DiskCache, DamagedBlocksAreFetchedAgain) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -441,7 +441,7 @@ TEST_P(DiskCache, DamagedBlocksAreFetchedAnew) {
 }
 
 // A file that is whole in itself, but shorter than the block that it says it is.
-TEST_P(DiskCache, ABlockOfAnotherLengthIsFetchedAnew) {
+TEST_P(DiskCache, ABlockOfAnotherLengthIsFetchedAgain) {
   remote->put("s3://b/a", "content");
   (void)read(disk_cache(remote, options_of()), "s3://b/a");
   auto path = blocks_in(directory).front();
@@ -480,7 +480,7 @@ TEST_P(DiskCache, VerifiesABlockOncePerProcessOrAtEveryRead) {
   EXPECT_EQ(always.stats().damaged, 1u);
 }
 
-TEST_P(DiskCache, ObjectsThatChangeInPartAreErrorsAndThenReadAnew) {
+TEST_P(DiskCache, AChangedObjectFailsOnceAndIsThenFetchedAgain) {
   auto before = random_text(10'000, 8), after = random_text(9'000, 9);
   remote->put("s3://b/a", before, "v1");
   disk_cache cache(remote, options_of());
@@ -533,7 +533,7 @@ class altered_store final : public store {
   std::shared_ptr<const store> of_;
 };
 
-TEST_P(DiskCache, FailuresOfTheStoreKeepTheirWordsAndWhatIsCached) {
+TEST_P(DiskCache, FailuresOfTheStoreKeepTheirMessageAndCachedBlocks) {
   auto content = random_text(10'000, 12);
   remote->put("s3://b/a", content);
   auto altered = std::make_shared<altered_store>(remote);
@@ -550,7 +550,7 @@ TEST_P(DiskCache, FailuresOfTheStoreKeepTheirWordsAndWhatIsCached) {
   };
   EXPECT_THAT(
       read_next_block,
-      ThrowsMessage<error>("read s3://b/a: its store gave 100 of the 4096 bytes from 4096 on"));
+      ThrowsMessage<error>("read s3://b/a: its store returned 100 of the 4096 bytes from 4096 on"));
   altered->alter = nullptr;
   EXPECT_EQ(read(cache, "s3://b/a"), content);
   EXPECT_THAT(remote->requests(), Contains("s3://b/a 0+4096").Times(1));
@@ -594,7 +594,7 @@ TEST_P(DiskCache, KeepsObjectsOfSeveralStoresInADirectory) {
   EXPECT_EQ(other->count(), 4u);
 }
 
-TEST_P(DiskCache, SaysWhatTheStoreBehindItSays) {
+TEST_P(DiskCache, HasTheIdentityOfItsStore) {
   remote->name = "one";
   auto cached = std::make_shared<const disk_cache>(remote, options_of());
   EXPECT_EQ(sync_wait(where, cached->identity()), "one");
@@ -603,7 +603,7 @@ TEST_P(DiskCache, SaysWhatTheStoreBehindItSays) {
       << "what a store says by itself";
 }
 
-TEST_P(DiskCache, ObjectsAreTakenForImmutable) {
+TEST_P(DiskCache, AssumesThatObjectsAreImmutable) {
   remote->put("s3://b/a", "before", "v1");
   disk_cache cache(remote, options_of());
   (void)read(cache, "s3://b/a");
@@ -719,7 +719,7 @@ TEST_P(DiskCache, ADirectoryThatCannotBeWrittenIsReadThrough) {
   EXPECT_EQ(cache.stats().failures, 1u);
 }
 
-TEST_P(DiskCache, AFileThatGrewTakesNoRoomWhenItIsRemoved) {
+TEST_P(DiskCache, RemovingAFileThatGrewFreesItsSpace) {
   for (auto* url : {"s3://b/a", "s3://b/b"}) remote->put(url, "content");
   disk_cache cache(remote, options_of());
   (void)read(cache, "s3://b/a");
@@ -731,7 +731,7 @@ TEST_P(DiskCache, AFileThatGrewTakesNoRoomWhenItIsRemoved) {
   EXPECT_EQ(remote->count(), 3u);
 }
 
-TEST_P(DiskCache, WhatIsNoFileInThePlaceOfABlockIsReplaced) {
+TEST_P(DiskCache, OtherThanRegularFilesAreReplacedByBlocks) {
   const auto content = random_text(10'000, 11);
   remote->put("s3://b/small", "content");
   remote->put("s3://b/long", content);
@@ -805,9 +805,9 @@ TEST_P(DiskCache, BlocksThatCannotBeOpenedForAPassingReasonAreNotRemoved) {
 
 TEST_P(DiskCache, WithOptionsThatCannotWorkIsRefused) {
   EXPECT_THAT([&] { disk_cache(nullptr, options_of()); },
-              ThrowsMessage<error>("open a cache: no store is given"));
+              ThrowsMessage<error>("open a cache: the store is null"));
   EXPECT_THAT([&] { disk_cache(remote, {}); },
-              ThrowsMessage<error>("open a cache: no directory is given"));
+              ThrowsMessage<error>("open a cache: no directory is set"));
   EXPECT_THAT([&] { disk_cache(remote, options_of(0)); },
               ThrowsMessage<error>(HasSubstr("max_bytes")));
   EXPECT_THAT([&] { disk_cache(remote, options_of(100, 100)); },

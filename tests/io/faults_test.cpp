@@ -79,7 +79,7 @@ class scripted_reactor final : public detail::reactor {
     std::size_t direct_bytes = 0;
     while (auto* call = submitted_.pop()) {
       if (call->direct) direct_bytes += call->bytes;
-      call->progress = io_operation::status::begun;
+      call->progress = io_operation::status::started;
       auto result = answer(*call);
       if (result == never) continue;
       if (call->what == io_operation::kind::open && result >= 0) ++open_files;
@@ -185,7 +185,7 @@ static std::string write_sparse(const temp_dir& dir, std::size_t bytes) {
   return path;
 }
 
-TEST_F(Faults, ALargeFileIsReadInPiecesApartFromTheReactor) {
+TEST_F(Faults, ALargeFileIsReadInPiecesOutsideTheReactor) {
   constexpr std::size_t bytes = (std::size_t{50} << 20) + 10;
   std::size_t pieces = 0;
   answer = [&](const io_operation& call) {
@@ -334,10 +334,10 @@ TEST_F(DirectFaults, ARunThatWaitsForTheDiskFillsThePageCacheAtTheSecondReading)
   EXPECT_FALSE(read_hurried(paths, io::page_cache::automatic));
 }
 
-// In a process of its own, whose page cache has no room.
+// In a separate process, whose budget for the page cache is used up.
 using DirectFaultsDeathTest = DirectFaults;
 
-TEST_F(DirectFaultsDeathTest, AFileThatThePageCacheHasTakesNoRoomInIt) {
+TEST_F(DirectFaultsDeathTest, ReadsACachedFileThroughThePageCacheWithoutABudget) {
   auto reads_past_it = [&] {
     int direct = 0;
     answer = [&](const io_operation& call) {
@@ -359,26 +359,26 @@ TEST_F(DirectFaultsDeathTest, AFileThatThePageCacheHasTakesNoRoomInIt) {
   EXPECT_EXIT(check(), testing::ExitedWithCode(0), "");
 }
 
-static task<> hold_permit(detail::open_files& files, event& end, int& begun) {
+static task<> hold_permit(detail::open_files& files, event& end, int& started) {
   auto permit = co_await files.read_whole();
-  ++begun;
+  ++started;
   co_await end;
 }
 
-static task<> hold_permits(detail::open_files& files, int& begun) {
+static task<> hold_permits(detail::open_files& files, int& started) {
   event end;
   scope children(co_await this_context());
-  for (int i = 0; i < 5; ++i) children.start(hold_permit(files, end, begun));
-  EXPECT_EQ(begun, 2);
+  for (int i = 0; i < 5; ++i) children.start(hold_permit(files, end, started));
+  EXPECT_EQ(started, 2);
   end.set();
   co_await children.join();
 }
 
 TEST(OpenFiles, NoMoreReadsAreInProgressThanTheLimitAllows) {
   detail::open_files files(2);
-  int begun = 0;
-  sync_wait(hold_permits(files, begun));
-  EXPECT_EQ(begun, 5);
+  int started = 0;
+  sync_wait(hold_permits(files, started));
+  EXPECT_EQ(started, 5);
 }
 
 static task<> step_aside_and_read(detail::open_files& files) {
@@ -395,7 +395,7 @@ static task<> step_aside_and_read(detail::open_files& files) {
   EXPECT_TRUE(second.yield_slot());
 }
 
-TEST(OpenFiles, HalfAsManyAsTheLimitStepAside) {
+TEST(OpenFiles, YieldsAtMostHalfOfItsSlots) {
   detail::open_files files(2);
   sync_wait(step_aside_and_read(files));
 }
@@ -472,7 +472,7 @@ TEST_F(Faults, AWaitForADescriptorCanBeStopped) {
                error);
 }
 
-TEST_F(Faults, WhatANetworkFileSystemForgetsFollowsTheStagesRetry) {
+TEST_F(Faults, ErrorsOfNetworkFileSystemsAreRetriedByTheStage) {
   for (int failure : {ESTALE, EIO})
     for (auto fails : {io_operation::kind::open, io_operation::kind::read}) {
       int failures = 0;

@@ -127,7 +127,7 @@ class file_system {
   std::jthread server_;
 };
 
-// Holds calls back until the test lets them go on.
+// Blocks calls until the test opens it.
 class gate {
  public:
   void pass() {
@@ -242,7 +242,7 @@ static void expect_other_goes_ahead(runtime& runtime, const temp_dir& dir, gate&
   EXPECT_EQ(into[0], "slow");
 }
 
-TEST_P(FileSystem, AReadThatWaitsHoldsUpNoOther) {
+TEST_P(FileSystem, AReadThatWaitsBlocksNoOther) {
   for (bool cached : {true, false}) {
     gate slow;
     auto wait = [&](std::size_t bytes, std::size_t) {
@@ -257,7 +257,7 @@ TEST_P(FileSystem, AReadThatWaitsHoldsUpNoOther) {
   }
 }
 
-TEST_P(FileSystem, AnOpenThatWaitsHoldsUpNoOther) {
+TEST_P(FileSystem, AnOpenThatWaitsBlocksNoOther) {
   gate slow;
   auto wait = [&] {
     slow.pass();

@@ -46,7 +46,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-// A content in which every part tells where it is.
+// A content in which every part states its offset.
 static std::string content_of(std::size_t bytes) {
   std::string content;
   content.reserve(bytes + 10);
@@ -74,7 +74,7 @@ TEST_P(File, AWholeFileIsReadWhateverItsSize) {
   }
 }
 
-TEST_P(File, EveryWayThroughOrPastThePageCacheGivesTheSameBytes) {
+TEST_P(File, EveryPageCachePolicyReadsTheSameBytes) {
   temp_dir dir;
   runtime runtime(options());
   auto seed = test::new_seed();
@@ -177,7 +177,7 @@ TEST(CachedCalls, OpenNothingThatMayWait) {
   for (auto& path : {fifo, dir / "absent", std::string(dir / "."), std::string("/proc/version")})
     EXPECT_LT(detail::open_cached(here, AT_FDCWD, path), 0) << path;
   int fd = ::open(leased.c_str(), O_RDWR | O_CLOEXEC);
-  auto before = std::signal(SIGIO, SIG_IGN);  // by which the holder of a lease is told
+  auto before = std::signal(SIGIO, SIG_IGN);  // the signal that notifies the holder of a lease
   if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
     EXPECT_LT(detail::open_cached(here, AT_FDCWD, leased), 0);
     fcntl(fd, F_SETLEASE, F_UNLCK);
@@ -368,7 +368,7 @@ TEST_P(File, ErrorsNameTheFile) {
               ThrowsMessage<error>("read /proc/self/mem: Input/output error"));
 }
 
-TEST_P(File, WhatIsAbsentCanBeTried) {
+TEST_P(File, TryOpenReturnsNothingForAnAbsentFile) {
   temp_dir dir;
   runtime runtime(options());
   EXPECT_FALSE(sync_wait(runtime, io::try_open(dir / "absent")));
@@ -380,7 +380,7 @@ TEST_P(File, WhatIsAbsentCanBeTried) {
   EXPECT_EQ(present->path(), path);
 }
 
-TEST_P(File, TellsWhatTheFileSystemKnows) {
+TEST_P(File, StatReturnsTypeSizeAndTime) {
   temp_dir dir;
   runtime runtime(options());
   auto path = dir.write("file", "text");
@@ -409,10 +409,10 @@ static task<> read_in_parallel(std::vector<sample>& samples, buffer_pool& memory
   co_await children.join();
 }
 
-TEST_P(File, ManyReadersGiveAllMemoryAndDescriptorsBack) {
+TEST_P(File, ManyReadersReleaseAllMemoryAndDescriptors) {
   temp_dir dir;
   auto one_reactor = options();
-  one_reactor.reactors = 1;  // each further one has descriptors of its own
+  one_reactor.reactors = 1;  // each further one has more descriptors
   runtime runtime(one_reactor);
   std::vector<sample> samples;
   for (std::size_t i = 0; i < 30; ++i)
@@ -477,7 +477,7 @@ TEST_P(File, TooManyOpenFilesIsOneClearError) {
     }
     return "none";
   };
-  // Sanitizers want descriptors, too, for what they have not seen yet.
+  // Sanitizers need descriptors, too, for code that they have not seen yet.
   ASSERT_EQ(failure(path), "none");
   ASSERT_NE(failure(dir / "absent"), "none");
   rlimit before{};

@@ -53,7 +53,7 @@ TEST(Glob, BracesAreAlternativesAndNest) {
   EXPECT_TRUE(match("{a}{b,c}", "ac"));
 }
 
-TEST(Glob, ABackslashTakesTheMeaningAway) {
+TEST(Glob, ABackslashEscapesACharacter) {
   EXPECT_TRUE(match(R"(\*\{\[\\)", R"(*{[\)"));
   EXPECT_FALSE(match(R"(\*)", "a"));
 }

@@ -47,7 +47,7 @@ TEST_F(MemoryCache, FetchesAnObjectOnce) {
   EXPECT_EQ(cache.stats().used_bytes, 7u);
 }
 
-TEST_F(MemoryCache, UsesMemoryOfItsOwn) {
+TEST_F(MemoryCache, CopiesAnObjectOnAMissOnly) {
   remote->put("s3://b/a", "content");
   memory_cache cache(remote);
   auto first = sync_wait(where, cache.read("s3://b/a"));
@@ -133,7 +133,7 @@ TEST_F(MemoryCache, EvictsBetweenEpochsWhatTheLastOneDidNotUse) {
   unmount("kept://");
 }
 
-TEST_F(MemoryCache, BeginsTheLastEpochThatThereCanBeOnce) {
+TEST_F(MemoryCache, StartsTheLargestEpochNumberOnce) {
   constexpr auto last = ~std::uint64_t{0};
   mount("kept://", remote);
   for (int i = 0; i < 10; ++i) remote->put("kept://" + std::to_string(i), std::string(100, 'x'));
@@ -159,7 +159,7 @@ static task<> open_gate(std::shared_ptr<event> gate, const memory_cache& cache,
   gate->set();
 }
 
-TEST_F(MemoryCache, OneFetchesForAll) {
+TEST_F(MemoryCache, ConcurrentReadersFetchAnObjectOnce) {
   remote->put("s3://b/a", "content");
   remote->gate = std::make_shared<event>();
   memory_cache cache(remote);
@@ -178,7 +178,7 @@ class hungry_store final : public store {
  public:
   task<object_part> read_part(std::string, std::uint64_t, std::size_t, std::string) const override {
     if (count++ == 0) {
-      begun.set();
+      started.set();
       co_await memory_is_taken;
     }
     auto content = co_await allocate(16 << 10);
@@ -191,19 +191,19 @@ class hungry_store final : public store {
   }
   async_generator<buffer> stream(std::string, stream_options) const override { co_return; }
 
-  mutable event begun, memory_is_taken;
+  mutable event started, memory_is_taken;
   mutable std::atomic<int> count = 0;
 };
 
-// The first item waits for the second one, which fetches the object that both want and waits for
-// memory, which the third one has, which is not delivered before the first.
+// The first item waits for the second one, which fetches the object that both need. The second one
+// waits for memory of the third one, which is not delivered before the first.
 class read_in_a_circle {
  public:
   read_in_a_circle(std::shared_ptr<const hungry_store> from, const memory_cache& cache)
       : from_(std::move(from)), cache_(cache) {}
 
   task<buffer> operator()(int item) const {
-    if (item != 1) co_await from_->begun;
+    if (item != 1) co_await from_->started;
     if (item == 2) {
       auto most = co_await allocate(60 << 10);
       from_->memory_is_taken.set();
@@ -217,7 +217,7 @@ class read_in_a_circle {
   const memory_cache& cache_;
 };
 
-TEST_F(MemoryCache, NobodyWaitsForOneWhoWaitsForMemoryThatWaitsForHim) {
+TEST_F(MemoryCache, AFetchThatWaitsForMemoryCausesNoDeadlock) {
   auto hungry = std::make_shared<hungry_store>();
   memory_cache cache(hungry);
   runtime small({.threads = 2, .memory_bytes = 64 << 10});
@@ -248,7 +248,7 @@ TEST_F(MemoryCache, ItsFiguresAreMetrics) {
 
 TEST_F(MemoryCache, WithOptionsThatCannotWorkIsRefused) {
   EXPECT_THAT([&] { memory_cache(nullptr); },
-              ThrowsMessage<error>("open a memory cache: no store is given"));
+              ThrowsMessage<error>("open a memory cache: the store is null"));
   EXPECT_THAT([&] { memory_cache(remote, {.max_bytes = 0}); },
               ThrowsMessage<error>(HasSubstr("max_bytes")));
   EXPECT_THAT([&] { memory_cache(remote, {.max_object_bytes = 0}); },

@@ -20,20 +20,20 @@ constexpr std::uint64_t plenty = 1 << 20;
 
 static auto new_use(std::uint64_t room) { return std::make_unique<page_cache_use>(room); }
 
-TEST(PageCacheUse, FilesThatAreMissedGoIntoItUntilThereIsNoRoom) {
+TEST(PageCacheUse, MissedFilesFillItUpToItsBudget) {
   auto use = new_use(100);
   EXPECT_FALSE(use->should_bypass(1, 60, false));
   EXPECT_FALSE(use->should_bypass(2, 40, false));
   EXPECT_TRUE(use->should_bypass(3, 1, false));
 }
 
-TEST(PageCacheUse, AFileThatDoesNotFitEndsTheRoom) {
+TEST(PageCacheUse, AFileThatDoesNotFitEndsTheFilling) {
   auto use = new_use(100);
   EXPECT_TRUE(use->should_bypass(1, 101, false));
   EXPECT_TRUE(use->should_bypass(2, 1, false));
 }
 
-TEST(PageCacheUse, FilesThatAreCachedTakeNoRoom) {
+TEST(PageCacheUse, CachedFilesUseNoneOfItsBudget) {
   auto use = new_use(100);
   for (std::uint64_t epoch = 0; epoch < 10; ++epoch)
     for (std::uint64_t file = 0; file < 100; ++file)
@@ -41,7 +41,7 @@ TEST(PageCacheUse, FilesThatAreCachedTakeNoRoom) {
   EXPECT_FALSE(use->should_bypass(1, 100, false));
 }
 
-TEST(PageCacheUse, AHurriedRunFillsItOnlyWithWhatItReadsAgain) {
+TEST(PageCacheUse, AHurriedRunCachesOnlyRepeatedReads) {
   auto use = new_use(plenty);
   EXPECT_TRUE(use->should_bypass(1, 10, true));
   EXPECT_TRUE(use->should_bypass(2, 10, true));
@@ -64,7 +64,7 @@ TEST(PageCacheUse, WhileAllFilesAreCachedFewAreLookedAt) {
   EXPECT_GT(looks(4096), 790);  // from the first that is missed on
 }
 
-TEST(PageCacheUse, TheProcessHasRoom) {
+TEST(PageCacheUse, TheProcessHasABudget) {
   EXPECT_FALSE(page_cache_use::of_process().should_bypass(1, 1, false));
 }
 
@@ -84,6 +84,6 @@ TEST(PageCache, WhatWasJustWrittenIsInIt) {
   close(fd);
 }
 
-TEST(PageCache, OfWhatIsNoFileNothingIsSaid) { EXPECT_EQ(uncached_bytes(-1, 1), std::nullopt); }
+TEST(PageCache, ReturnsNothingForOtherThanFiles) { EXPECT_EQ(uncached_bytes(-1, 1), std::nullopt); }
 
 }  // namespace lade::detail::page_cache_test

@@ -112,7 +112,7 @@ TEST(Ranges, OfAnObjectThatEndsBeforeItsSizeAreErrors) {
 }
 
 // The plain way: each range by itself.
-TEST(Ranges, ThatAreRandomAreThoseOfTheObject) {
+TEST(Ranges, RandomRangesHaveTheBytesOfTheObject) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);

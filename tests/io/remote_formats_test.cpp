@@ -34,7 +34,7 @@ class RemoteFormat : public testing::TestWithParam<remote_file> {
 INSTANTIATE_TEST_SUITE_P(Each, RemoteFormat, testing::ValuesIn(test::remote_files()),
                          [](auto& of) { return of.param.name; });
 
-TEST_P(RemoteFormat, OverHttpIsThatOfTheFile) {
+TEST_P(RemoteFormat, OverHttpEqualsTheFile) {
   if (!test::has_nginx()) GTEST_SKIP() << "nginx or openssl is not installed";
   auto& format = GetParam();
   test::nginx server;

@@ -1,4 +1,4 @@
-// Runs over URLs: what they tell, and what their states and indexes take for the same.
+// Runs over URLs: which texts they produce, and which URLs their states and indexes identify.
 
 #include <lade/error.hpp>
 #include <lade/from.hpp>
@@ -60,32 +60,32 @@ static std::string tar_of(const std::vector<std::string>& names) {
 
 static shards one_shard(const std::string& name) { return shards(std::vector<std::string>{name}); }
 
-// All that a run tells of itself and of its items.
+// All texts that a run produces about itself and its items.
 template <class T>
-static std::string told_by(runtime& where, const pipeline<T>& stages, trace& into) {
-  std::string told;
-  std::string failures;  // which another thread tells of
+static std::string output_of(runtime& where, const pipeline<T>& stages, trace& into) {
+  std::string output;
+  std::string failures;  // written by another thread
   run_options options{.on_error = on_error::skip,
                       .on_failure = [&](auto& record) { failures += to_json(record); },
                       .trace = &into};
   auto running = where.run(stages, std::move(options));
   for (auto& each : running) {
-    if constexpr (std::same_as<T, sample>) told += each.name();
-    if (told.size() < 100) told += to_json(running.state());
+    if constexpr (std::same_as<T, sample>) output += each.name();
+    if (output.size() < 100) output += to_json(running.state());
   }
-  for (auto& record : running.failures()) told += to_json(record) + record.item + record.what;
-  told += table(running.statistics()) + to_json(running.statistics()) + to_json(running.state());
-  return told + failures;
+  for (auto& record : running.failures()) output += to_json(record) + record.item + record.what;
+  output += table(running.statistics()) + to_json(running.statistics()) + to_json(running.state());
+  return output + failures;
 }
 
-TEST_F(RemoteRun, TellsNoSecrets) {
+TEST_F(RemoteRun, ShowsNoSecrets) {
   const std::map<std::string, std::string> files{{"a.tar", tar_of({"x", "y"})},
                                                  {"cut.tar", tar_of({"x", "y"}).substr(0, 1200)},
                                                  {"a.bin", "0123456789"}};
   test::web_server server([&](auto& request) { return reply_with(files, request); });
   temp_dir dir;
   runtime runtime;
-  std::string told;
+  std::string output;
   trace recorded(dir / "trace");
   for (const auto& query : {signature, std::string("?token=SECRET")}) {
     std::vector<std::string> names;
@@ -97,18 +97,18 @@ TEST_F(RemoteRun, TellsNoSecrets) {
     auto file = sync_wait(runtime, open_tokens(server.url("/a.bin" + query), element_type::u16));
     token_windows windows(file, {.length = 2});
     auto by_index = from_index(windows.size(), std::identity(), {.identity = windows.identity()});
-    told += told_by(runtime, streamed, recorded);
-    told += told_by(runtime, from(samples) | map(io::read), recorded);
-    told += told_by(runtime, from(indexed) | map(indexed.read()), recorded);
-    told += told_by(runtime, by_index | map(read_tokens(windows)), recorded);
+    output += output_of(runtime, streamed, recorded);
+    output += output_of(runtime, from(samples) | map(io::read), recorded);
+    output += output_of(runtime, from(indexed) | map(indexed.read()), recorded);
+    output += output_of(runtime, by_index | map(read_tokens(windows)), recorded);
   }
   recorded.finish();
   std::ifstream kept(dir / "trace");
-  told += std::string(std::istreambuf_iterator<char>(kept), {});
-  EXPECT_THAT(told, HasSubstr("/a.tar?"));
-  EXPECT_THAT(told, HasSubstr("/absent.tar?"));
-  EXPECT_THAT(told, HasSubstr("\"a.bin?"));
-  EXPECT_EQ(told.find("SECRET"), told.npos) << told;
+  output += std::string(std::istreambuf_iterator<char>(kept), {});
+  EXPECT_THAT(output, HasSubstr("/a.tar?"));
+  EXPECT_THAT(output, HasSubstr("/absent.tar?"));
+  EXPECT_THAT(output, HasSubstr("\"a.bin?"));
+  EXPECT_EQ(output.find("SECRET"), output.npos) << output;
 }
 
 // The keys behind the state of a run that has delivered one item.
@@ -128,7 +128,7 @@ static std::vector<std::string> rest_of(runtime& where, const pipeline<sample>& 
   return names;
 }
 
-TEST_F(RemoteRun, GoesOnFromAStateWhenUrlsAreSignedAnew) {
+TEST_F(RemoteRun, ResumesFromAStateWhenUrlsHaveNewSignatures) {
   const std::map<std::string, std::string> files{{"a.tar", tar_of({"a", "b"})},
                                                  {"b.tar", tar_of({"c"})}};
   test::web_server server([&](auto& request) { return reply_with(files, request); });
@@ -146,7 +146,7 @@ TEST_F(RemoteRun, GoesOnFromAStateWhenUrlsAreSignedAnew) {
   EXPECT_THROW(rest_of(runtime, from(names("1")), from(one_shard(server.url("/c.tar")))), error);
 }
 
-TEST_F(RemoteRun, TellsTokensApartByTheQueriesOfTheirUrls) {
+TEST_F(RemoteRun, IdentifiesTokensByTheQueriesOfTheirUrls) {
   test::web_server server([](auto& request) { return test::file_reply(request, "0123456789"); });
   runtime runtime;
   auto identity_of = [&](const std::string& name) {
@@ -170,7 +170,7 @@ static std::string keys_in(runtime& where, const std::string& url, const std::st
   return keys;
 }
 
-TEST_F(RemoteRun, IndexesAShardAnewWhenItsEntityTagChanges) {
+TEST_F(RemoteRun, IndexesAShardAgainWhenItsEntityTagChanges) {
   std::string name = "a", tag = "\"v1\"";
   test::web_server server(
       [&](auto& request) { return test::file_reply(request, tar_of({name}), tag); });
@@ -224,7 +224,7 @@ TEST_F(RemoteRun, RefusesShardsAndKeysWithoutSecrets) {
   auto url = [&](const std::string& name) { return server.url(name + signature); };
   auto labels = index({url("/label.tar")});
   const std::vector<std::pair<std::string, std::string>> refusals{
-      {"comes twice", refusal([&] { index({url("/label.tar"), url("/label.tar")}); })},
+      {"is listed twice", refusal([&] { index({url("/label.tar"), url("/label.tar")}); })},
       {"two samples have the key a", refusal([&] { index({url("/twice.tar")}); })},
       {"has such a field already", refusal([&] { index({url("/field.tar")}); })},
       {"no indexed shard", refusal([&] { (void)labels.identity_of(sample(url("/a.tar"))); })},
@@ -249,7 +249,7 @@ TEST_F(RemoteRun, RefusesWhatADatasetHasNotWithoutSecrets) {
   };
   const std::vector<std::pair<std::string, std::string>> refusals{
       {"there is no sample 9", refusal([&] { (void)sync_wait(runtime, data(9)); })},
-      {"it is none of", refusal([&] { read_shard(other, {}); })},
+      {"it is not listed in", refusal([&] { read_shard(other, {}); })},
       {"max_bytes is 5", refusal([&] { read_shard(data.shards()[0], {.max_bytes = 5}); })}};
   for (auto& [why, text] : refusals) {
     EXPECT_THAT(text, HasSubstr(why));

@@ -99,7 +99,7 @@ TEST(Store, BehindTheEndOfAnObjectIsAnEmptyPart) {
   }
 }
 
-TEST(Store, AtALongerPrefixGoesFirst) {
+TEST(Store, AtTheLongestPrefixIsUsed) {
   mounted whole("nested://", std::make_shared<const echoes>("A"));
   mounted part("nested://b/", std::make_shared<const echoes>("B"));
   EXPECT_FALSE(mount_if_free("nested://b/", std::make_shared<const echoes>("C")));
@@ -170,7 +170,7 @@ static task<std::optional<T>> next_of(async_generator<T>& from) {
   co_return next ? std::optional<T>(*next) : std::nullopt;
 }
 
-TEST(Store, IsKeptByThoseWhoReadFromItWhenItIsUnmounted) {
+TEST(Store, ReadersKeepAnUnmountedStoreAlive) {
   auto named = std::make_shared<const echoes>("A");
   std::weak_ptr<const store> echoing = named;
   mount("unmounted://", std::move(named));
@@ -213,7 +213,7 @@ TEST(Store, ThatIsNotMountedIsNamed) {
     EXPECT_THAT([&] { mount(prefix, std::make_shared<const echoes>("A")); },
                 ThrowsMessage<error>(HasSubstr("names files, which no store reads")));
   EXPECT_THAT([] { mount("null://", nullptr); },
-              ThrowsMessage<error>("mount a store: no store is given for 'null://'"));
+              ThrowsMessage<error>("mount a store: the store for 'null://' is null"));
   EXPECT_THAT([] { mount("/data", nullptr); },
               ThrowsMessage<error>(HasSubstr("'/data' is no URL")));
   EXPECT_THAT([] { mount(" https://u:secret@host/", nullptr); },

@@ -184,7 +184,7 @@ TEST(Av1Sizes, ZerosBetweenObusAreSkipped) {
             (av1_size{800, 900}));
 }
 
-TEST(Av1Sizes, ASampleMayComeInPartsThatAreCutAnywhere) {
+TEST(Av1Sizes, ASampleMayBeAddedInAnyParts) {
   const auto sample = obu(delimiter, "") + obu(frame, std::string(200, '\x0a'), 2) +
                       obu(sequence, sequence_header(800, 900), 3) + obu(frame, "pixels");
   for (std::size_t first = 0; first <= sample.size(); ++first)

@@ -117,7 +117,7 @@ TEST(AvifItems, DamagedBoxesHaveNoItems) {
     }
 }
 
-TEST(AvifItems, ItemsThatShareDataAreGivenUp) {
+TEST(AvifItems, ManyItemsThatShareDataExceedTheLimit) {
   std::string delimiters;
   for (int i = 0; i < 30; ++i) delimiters += "\x12\0"s;
   const auto data = box("mdat", delimiters);

@@ -151,7 +151,7 @@ TEST(Boxes, HaveThePixelsOfTheMaskOfTheirObject) {
   }
 }
 
-TEST(Boxes, OnesThatCannotBeAreNumberedInTheErrorOfTheirSample) {
+TEST(Boxes, ErrorsNumberTheInvalidBox) {
   const auto refused = [](std::array<double, 4> box, const char* why) {
     const auto in = sample("a.jpg").with_field({"boxes", boxes_of({{0, 0, 1, 1}, box})});
     try {
@@ -181,7 +181,7 @@ TEST(Boxes, OtherTensorsOptionsAndCropsAreRefused) {
   refused(tensor(element_type::i64, {1, 4}), {}, "boxes must be contiguous f32 or f64");
   refused(tensor(element_type::f32, {1, 5}), {}, "boxes must be contiguous f32 or f64");
   refused(tensor(element_type::f32, {4}), {}, "boxes must be contiguous f32 or f64");
-  refused(boxes, {.format = box_format{3}}, "format is none of box_format");
+  refused(boxes, {.format = box_format{3}}, "format is no value of box_format");
   refused(boxes, {.min_visible = 1.5}, "min_visible must be in [0, 1]");
   refused(boxes, {.min_side = -1}, "min_side must be 0 or above");
   EXPECT_THAT([&] { crop_boxes(boxes, {}); },

@@ -65,7 +65,7 @@ TEST(Crop, RandomOnesKeepToTheAspectsAskedFor) {
   EXPECT_GT(widest, 2.9);
 }
 
-TEST(Crop, EqualDrawsGiveEqualCrops) {
+TEST(Crop, EqualDrawsChooseEqualCrops) {
   const auto options = with_fit(image_fit::random_crop);
   const auto a = plan_crop(500, 375, {}, options, random(7, 1, 2));
   const auto b = plan_crop(500, 375, {}, options, random(7, 1, 2));
@@ -174,7 +174,7 @@ TEST(Crop, ChosenOnesAreThoseOfDecodedImages) {
   }
 }
 
-TEST(Crop, DecodingByTheCropOfADrawGivesThePixelsOfThatDraw) {
+TEST(Crop, DecodingByTheCropOfADrawEqualsDecodingByTheDraw) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -190,12 +190,13 @@ TEST(Crop, DecodingByTheCropOfADrawGivesThePixelsOfThatDraw) {
     const auto crop = decode.crop_of(file, of_image);
     ASSERT_EQ(difference(decode(file, crop), expected), 0) << "round " << round;
     how.crop_field = "crop";
-    const auto told = sample(file).with_field({"crop", to_tensor(crop)});
-    ASSERT_EQ(difference(decode_image(how)(told, random(7)), expected), 0) << "round " << round;
+    const auto with_crop = sample(file).with_field({"crop", to_tensor(crop)});
+    ASSERT_EQ(difference(decode_image(how)(with_crop, random(7)), expected), 0)
+        << "round " << round;
   }
 }
 
-TEST(Crop, AnItemMayHaveASizeOfItsOwn) {
+TEST(Crop, AnItemMayHaveACustomSize) {
   random draw(1);
   const auto file = noisy_jpeg(60, 40, 1, draw);
   image_options how{.width = 8, .height = 8, .fit = image_fit::random_crop};
@@ -245,7 +246,7 @@ TEST(Crop, IsKeptInATensorWithoutLoss) {
   EXPECT_EQ(to_crop(to_tensor(flipped)), flipped);
 }
 
-TEST(Crop, ATensorThatIsNoneIsRefused) {
+TEST(Crop, AnInvalidTensorIsRefused) {
   const auto refused = [](const tensor& stored) {
     EXPECT_THAT([&] { to_crop(stored); },
                 ThrowsMessage<error>(HasSubstr("read a crop: a stored crop is f64 [10]")));
@@ -260,7 +261,7 @@ TEST(Crop, ATensorThatIsNoneIsRefused) {
     }
 }
 
-TEST(Crop, OneThatNoImageHasIsRefused) {
+TEST(Crop, AnInvalidCropIsRefused) {
   const auto refused = [](const chosen_crop& crop, const char* why) {
     random draw(1);
     const auto file = noisy_jpeg(10, 20, 1, draw);
@@ -278,7 +279,7 @@ TEST(Crop, OneThatNoImageHasIsRefused) {
     refused({{0, 0, 5, 5}, true, false, image, size}, "the crop's result must be 1 to 32768");
 }
 
-TEST(Crop, OneOfAnImageOfAnotherSizeIsRefusedByName) {
+TEST(Crop, ACropOfAnImageOfAnotherSizeIsRefusedByName) {
   random draw(1);
   const auto crop = choose_crop(20, 10, {});
   EXPECT_EQ(decode_image()(noisy_jpeg(20, 10, 1, draw), crop).shape(), (dimensions{10, 20, 3}));

@@ -106,7 +106,7 @@ TEST_F(Formats, EveryKindDecodesToThePixelsThatItWasMadeFrom) {
     EXPECT_GE(kinds[extension], least) << extension;
 }
 
-TEST_F(Formats, MemoryForAllPixelsIsToldByTheHeaderOfEveryKind) {
+TEST_F(Formats, MemoryForAllPixelsIsEstimatedFromTheHeaderOfEveryKind) {
   const decode_image small({.width = 1, .height = 1});
   for (const auto& [file, pixels] : corpus()) {
     const auto count = static_cast<std::size_t>(pixels.shape()[0] * pixels.shape()[1]);
@@ -117,7 +117,7 @@ TEST_F(Formats, MemoryForAllPixelsIsToldByTheHeaderOfEveryKind) {
   }
 }
 
-TEST_F(Formats, TheSizeIsToldByTheHeaderOfEveryKind) {
+TEST_F(Formats, TheSizeIsReadFromTheHeaderOfEveryKind) {
   for (const auto& [file, pixels] : corpus()) {
     const image_size size{static_cast<int>(pixels.shape()[1]), static_cast<int>(pixels.shape()[0])};
     EXPECT_EQ(size_of_image(file), size) << file.key();
@@ -137,7 +137,7 @@ static std::vector<std::size_t> every_pair(std::size_t count) {
 }
 
 // An image may leave something behind in the decoder that its thread keeps, or in a library.
-TEST_F(Formats, NoFileLeavesATraceInAnotherOfItsFormat) {
+TEST_F(Formats, DecodingAFileDoesNotAffectTheNextOfItsFormat) {
   std::map<std::string, std::vector<const known_image*>> formats;
   for (const auto& image : corpus()) formats[format_of(image)].push_back(&image);
   for (const auto& [format, images] : formats) {
@@ -151,7 +151,7 @@ TEST_F(Formats, NoFileLeavesATraceInAnotherOfItsFormat) {
 }
 
 // A random part of all pairs.
-TEST_F(Formats, NoFileLeavesATraceInOneOfAnotherFormat) {
+TEST_F(Formats, DecodingAFileDoesNotAffectTheNextOfAnotherFormat) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   random draw(seed);

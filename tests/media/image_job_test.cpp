@@ -44,7 +44,7 @@ class ImageJob : public testing::Test {
   image_counts counts;
 };
 
-TEST_F(ImageJob, DecodesThePartnerMeanwhileInEveryWayOfDecoding) {
+TEST_F(ImageJob, InterleavesThePartnerInEveryWayOfDecoding) {
   for (const bool fast : {false, true})
     for (const auto colour : {image_colour::rgb, image_colour::grey}) {
       options = {.colour = colour, .fast = fast};
@@ -98,7 +98,7 @@ TEST_F(ImageJob, AsksForAnotherPartnerWhenALargeOneStops) {
   expect_same(of_last, alone(third));
 }
 
-TEST_F(ImageJob, OneThatAReaderDecodesTakesNoneAlong) {
+TEST_F(ImageJob, ProgressiveImagesAskForNoPartner) {
   auto now = job_of(0), next = job_of(1);
   const auto first = file(60, 60, {.progressive = true}), second = file(60, 60);
   begin(now, first);

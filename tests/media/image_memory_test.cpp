@@ -46,7 +46,7 @@ static sample header(const std::string& bytes) {
   return sample("header").with_data(std::move(file));
 }
 
-TEST(ImageMemory, IsToldByTheHeaderOfAJpeg) {
+TEST(ImageMemory, IsEstimatedFromTheHeaderOfAJpeg) {
   constexpr std::size_t pixels = 300 * 200;
   decode_image exact;
   const auto file = jpeg_of(200, 300);
@@ -111,7 +111,7 @@ TEST(ImageMemory, OfAJpegIsNotThatOfMoreRestartsThanTheFileMayHave) {
   EXPECT_LT(decode.memory_needed(many), few + 8 * many.data().size());
 }
 
-TEST(ImageMemory, OfAJpegWithTooManyPixelsIsNotTaken) {
+TEST(ImageMemory, OfAJpegWithTooManyPixelsIsNotAllocated) {
   const auto image = sample("a.jpg").with_data(write_jpeg(noise(1400, 1600), {.quality = 100}));
   ASSERT_GT(image.data().size(), std::size_t{2} << 20);
   EXPECT_EQ(peak_of(image, {.max_pixels = 1400 * 1600 - 1}), 0u);
@@ -127,7 +127,7 @@ TEST(ImageMemory, OfALargeJpegIsThatOfAFewRows) {
   EXPECT_GT(fast.memory_to_write(file), file.data().size() + planes);
 }
 
-TEST(ImageMemory, IsToldByTheHeadersOfOtherKinds) {
+TEST(ImageMemory, IsEstimatedFromTheHeadersOfOtherKinds) {
   decode_image small({.width = 8, .height = 8});
   auto zeros = [](std::size_t count) { return std::string(count, '\0'); };
   auto written = [&](const std::string& bytes) { return small.memory_to_write(header(bytes)); };
@@ -200,7 +200,7 @@ static decode_image decode_of(const std::filesystem::path& path) {
   return decode_image({.width = turned ? 0 : 64, .height = turned ? 0 : 64});
 }
 
-TEST(ImageMemory, OfLargeImagesOfEveryKindIsNotMoreThanIsTold) {
+TEST(ImageMemory, OfLargeImagesOfEveryKindStaysWithinTheEstimate) {
   if (!have_makers()) GTEST_SKIP() << "a tool that makes files of some format is not installed";
   if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   mallopt(M_PERTURB, 0);  // which Meson sets: malloc would write what decoders only ask for
@@ -315,7 +315,7 @@ static std::string avif_that_says_it_is_small(const std::string& options, int im
   return file;
 }
 
-TEST(ImageMemory, OfAnAvifWhoseBoxesHideItsSizeIsNotTaken) {
+TEST(ImageMemory, OfAnAvifWhoseBoxesHideItsSizeIsNotAllocated) {
   if (!have_makers()) GTEST_SKIP() << "a tool that makes files of some format is not installed";
   if (!test::memory_can_be_measured()) GTEST_SKIP() << "the peak of the memory cannot be measured";
   const auto still = avif_that_says_it_is_small("", 1);
@@ -336,7 +336,7 @@ TEST(ImageMemory, OfAnAvifWhoseBoxesHideItsSizeIsNotTaken) {
   }
 }
 
-TEST(ImageMemory, OfAnAvifIsToldByItsFrames) {
+TEST(ImageMemory, OfAnAvifIsEstimatedFromItsFrames) {
   if (!have_makers()) GTEST_SKIP() << "a tool that makes files of some format is not installed";
   const decode_image decode({.width = 8, .height = 8});
   const auto file = header(avif_that_says_it_is_small("", 1));
@@ -359,7 +359,7 @@ TEST(ImageMemory, OfAnAvifIsThatOfItsLargestItem) {
   EXPECT_LE(decode.memory_needed(file), std::size_t{100'000'000});
 }
 
-TEST(ImageMemory, OfAnAvifWhoseSamplesAreInTooManyChunksIsNotTaken) {
+TEST(ImageMemory, OfAnAvifWithTooManyChunksIsNotAllocated) {
   auto boxes =
       box("stbl", box("stco", std::string(80'008, '\0')) + box("stsc", std::string(240'008, '\0')));
   for (const auto* type : {"minf", "mdia", "trak", "moov"}) boxes = box(type, boxes);

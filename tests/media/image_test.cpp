@@ -117,9 +117,9 @@ TEST(Image, OptionsThatCannotWorkAreNamed) {
   refused({.mean = imagenet_mean}, "mean and stddev need");
   refused({.type = element_type::f32, .stddev = {0, 1, 1}}, "stddev");
   refused({.max_pixels = 0}, "max_pixels");
-  refused({.width = 8, .height = 8, .fit = image_fit{4}}, "fit is none of image_fit");
-  refused({.colour = image_colour{4}}, "colour is none of image_colour");
-  refused({.layout = image_layout{2}}, "layout is none of image_layout");
+  refused({.width = 8, .height = 8, .fit = image_fit{4}}, "fit is no value of image_fit");
+  refused({.colour = image_colour{4}}, "colour is no value of image_colour");
+  refused({.layout = image_layout{2}}, "layout is no value of image_layout");
 }
 
 TEST(Image, PhotosAreThoseOfPillow) {
@@ -367,7 +367,7 @@ TEST(Image, CutOffFilesAreErrorsThatNameTheSampleAndTheNextOneDecodes) {
   }
 }
 
-TEST(Image, DamageIsReportedInTheWordsOfTheDecoder) {
+TEST(Image, DamageIsReportedWithTheMessageOfTheDecoder) {
   const auto good = write_jpeg(photo_of(48, 64));
   const auto cut = named("a/x.jpg", good.slice(0, good.size() / 2));
   EXPECT_THAT(
@@ -464,7 +464,7 @@ TEST(Image, AJpegWithoutHuffmanTablesHasTheUsualOnes) {
   EXPECT_EQ(difference(decode_image()(frame), expected), 0) << "after another image";
 }
 
-TEST(Image, AJpegWithoutItsOwnQuantisationIsRefusedAlsoAfterAnother) {
+TEST(Image, AJpegWithoutQuantisationTablesIsRefusedAlsoAfterAnother) {
   const auto file = named("frame.jpg", without(write_jpeg(photo_of(48, 64)), "\xff\xdb"));
   decode_image()(load(photos()[0]));
   EXPECT_THAT([&] { decode_image()(file); },
@@ -530,12 +530,12 @@ TEST(Image, WhatIsNoImageIsUnsupported) {
   }
 }
 
-TEST(Image, AnEmptyFileIsCalledThat) {
+TEST(Image, ErrorsNameAnEmptyFile) {
   EXPECT_THAT([] { decode_image()(named("b", buffer(0))); },
               ThrowsMessage<error>("decode b: the file is empty"));
 }
 
-TEST(Image, ASampleThatHasNotBeenReadIsCalledThat) {
+TEST(Image, ErrorsNameAnUnreadSample) {
   const auto why = "decode b.jpg: the sample has no data: read it first (lade::io::read)";
   EXPECT_THAT([] { decode_image()(sample("b.jpg")); }, ThrowsMessage<error>(why));
   const decode_image small({.width = 8, .height = 8});
@@ -596,7 +596,7 @@ TEST(Image, RandomCropsAreNoticedInASecondRunWithoutAnEpochAndOthersAreNot) {
   EXPECT_THAT(warnings_of(photo | batch_into(at_the_centre, {.size = 1})), IsEmpty());
 }
 
-TEST(Image, DecodesTheFieldThatItIsToldOf) {
+TEST(Image, DecodesTheChosenField) {
   const auto photo = load(photos()[0]);
   auto of_fields = [&](const char* name) {
     return sample("a.tar/7").with_field(field(name, photo.data()));
@@ -615,7 +615,7 @@ TEST(Image, DecodesTheFieldThatItIsToldOf) {
               ThrowsMessage<error>(HasSubstr("no data, but fields: say which")));
 }
 
-TEST(Image, CropsTheFieldsOfASampleAlike) {
+TEST(Image, FieldsOfASampleHaveTheSameCrop) {
   const auto photo = load(photos()[0]);
   std::vector<field> fields;
   fields.emplace_back("jpg", photo.data());

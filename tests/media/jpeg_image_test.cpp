@@ -105,7 +105,7 @@ TEST_F(JpegImage, TwoImagesDoNotDisturbEachOther) {
 }
 
 // A lookup of the one is followed by one of the other, so that they are as far.
-TEST_F(JpegImage, AnImageThatIsTakenAlongIsAsFarAsTheFirst) {
+TEST_F(JpegImage, ASecondImageIsDecodedAsFarAsTheFirst) {
   for (const auto level : levels_here()) {
     const auto file = make.file(300, 200, {}), small_file = make.file(60, 200, {.quality = 5});
     jpeg_image first(level), same(level), small(level);
@@ -126,7 +126,7 @@ TEST_F(JpegImage, AnImageThatIsTakenAlongIsAsFarAsTheFirst) {
   }
 }
 
-TEST_F(JpegImage, AnImageIsTakenAlongAsFarAsItsPartGoes) {
+TEST_F(JpegImage, ASecondImageIsDecodedToTheEndOfItsPart) {
   const auto file = make.file(300, 200, {});
   jpeg_image first, upper;
   ASSERT_TRUE(first.open(file, tables));
@@ -233,7 +233,7 @@ TEST_F(JpegImage, RowsOfAnyPartAreThoseOfLibjpeg) {
   }
 }
 
-// Whether strict reading by libjpeg takes the rows above `bottom`, and gives these samples of luma.
+// Whether libjpeg reads the rows above `bottom` without a warning, with these samples of luma.
 static bool libjpeg_agrees(const jpeg_bytes& file, jpeg_image& image, int bottom) {
   std::vector<std::uint8_t> luma;
   const auto space = image.headers().rgb ? JCS_RGB : JCS_GRAYSCALE;

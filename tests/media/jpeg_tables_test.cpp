@@ -48,7 +48,7 @@ TEST(JpegTableCache, EqualCodesHaveOneTable) {
   EXPECT_NE(tables.ac(other.view(), false), ac);
 }
 
-TEST(JpegTableCache, ATableThatAnImageHoldsIsKeptHoweverManyCodesCome) {
+TEST(JpegTableCache, ATableThatAnImageHoldsIsNotEvicted) {
   jpeg_table_cache tables;
   const auto dc = tables.dc(code_number(0).view());
   const auto ac = tables.ac(code_number(0).view(), true);
@@ -89,7 +89,7 @@ TEST(JpegTableCache, OfUnusedTablesThoseAreKeptThatWereUsedLast) {
   for (int i = 0; i <= most_kept; ++i) EXPECT_EQ(is_kept(tables, i), i != 1) << i;
 }
 
-TEST(JpegTableCache, SymbolsArePairedWhenACodeComesAgain) {
+TEST(JpegTableCache, SymbolsArePairedWhenACodeIsUsedAgain) {
   jpeg_table_cache tables;
   const auto code = code_number(1);
   const auto table = tables.ac(code.view(), false);
@@ -111,7 +111,7 @@ TEST(JpegTableCache, SymbolsArePairedAtOnceForLargeImages) {
   EXPECT_FALSE(tables.ac(code_number(2).view(), false)->paired);
 }
 
-TEST(JpegTableCache, WhatIsNoCodeHasNoTableHoweverOftenItComes) {
+TEST(JpegTableCache, AnInvalidCodeNeverHasATable) {
   jpeg_table_cache tables;
   const coded too_large(3, {12});  // no size of a difference of 8 bits a sample
   for (int use = 1; use < 4; ++use) {

@@ -298,7 +298,7 @@ static void expect_refused(const sample& in, const image_options& image, const m
   }
 }
 
-TEST(Mask, OneThatIsNotOfItsImageIsRefusedByName) {
+TEST(Mask, AMaskOfAnotherSizeIsRefusedByName) {
   random draw(1);
   const auto mask = random_mask(20, 10, 8, draw);
   expect_refused(sample_of(file_of(mask, {}), 10, 20), {.field = "image"}, {.field = "mask"},
@@ -342,7 +342,7 @@ TEST(Mask, ADamagedFileIsRefusedByName) {
           "10 x 11 pixels are more than max_pixels = 100");
 }
 
-TEST(Mask, WhatIsMissingInASampleIsNamed) {
+TEST(Mask, ErrorsNameTheMissingField) {
   const decode_mask decode({.field = "image"}, {.field = "mask"});
   EXPECT_THAT([&] { decode(ramp(10, 10).without_field("mask")); },
               ThrowsMessage<error>(HasSubstr("find field mask of ramp: it has image")));
@@ -374,7 +374,7 @@ TEST(Mask, OptionsThatCannotWorkAreNamed) {
   refused({.fit = image_fit::cover}, {.field = "mask"}, "fit needs a width and a height");
 }
 
-TEST(Mask, TellsItsSpecAndHowMuchMemoryItTakes) {
+TEST(Mask, ReportsItsSpecAndMemory) {
   const decode_mask fixed({.width = 30, .height = 20},
                           {.field = "mask", .type = element_type::i64});
   EXPECT_EQ(fixed.spec(), (tensor_spec{element_type::i64, {20, 30}}));

@@ -103,8 +103,8 @@ static ending end_of(runtime& where, const pipeline<tensor>& images, std::uint64
   }
 }
 
-// Whether an error says that there was no memory, or of an image whose library does not tell that
-// from damage, which image.
+// Whether an error says that there was no memory. Some libraries report damage instead; then it
+// must name the image.
 static bool is_clear(std::string_view text) {
   const auto has = [&](const char* part) { return text.find(part) != text.npos; };
   return has("bad_alloc") || has("memory") || (has("decode ") && (has(".tif: ") || has(".webp: ")));
@@ -170,7 +170,7 @@ TEST_P(OutOfMemory, AnyAllocationOfARunMayFail) {
   EXPECT_LE(test::blocks_in_use(), blocks + lost);
 }
 
-TEST(OutOfMemoryOfABatch, EveryImageThatIsDeliveredIsItsSamplesOwn) {
+TEST(OutOfMemoryOfABatch, EveryDeliveredImageBelongsToItsSample) {
   if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
   const decode_image decode(small_images);
   const names some{"444.jpg", "422.jpg", "turned.jpg", "rgb.png"};

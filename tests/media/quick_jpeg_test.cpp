@@ -175,8 +175,8 @@ static buffer any_file(random& draw) {
   return file;
 }
 
-// How many images a worker had in hand, at most.
-struct most_in_hand : run_hooks {
+// The largest number of images that a worker had in flight.
+struct most_in_flight : run_hooks {
   std::atomic<int> now = 0;
   std::atomic<int> most = 0;
   void enter_item(const item_call&) override { most = std::max(most.load(), ++now); }
@@ -188,7 +188,7 @@ TEST(QuickJpeg, TwoImagesAtATimeBecomeWhatEachBecomesAlone) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   thread_pool one({.threads = 1});
   runtime runtime({.threads = 1});
-  most_in_hand hooks;
+  most_in_flight hooks;
   for (int round = 0; round < 12; ++round) {
     random draw(seed, round);
     std::vector<sample> files;
@@ -243,7 +243,7 @@ struct failing_call final : detail::several_call {
   void fail(std::size_t, const std::exception_ptr&) noexcept override {}
 };
 
-TEST(QuickJpeg, ImagesInHandAreFinishedWhereAnotherCannotBeTaken) {
+TEST(QuickJpeg, ImagesInFlightFinishIfTheNextCannotStart) {
   random draw(1);
   std::vector<detail::slot_values<sample, tensor>> slots(2);
   const std::int64_t heights[] = {200, 20};  // the second is complete before the first

@@ -16,7 +16,7 @@
 
 namespace lade::media {
 
-// A picture with samples of its own: planes one after another, rows without gaps, as FFmpeg's
+// A picture that owns its samples: planes one after another, rows without gaps, as FFmpeg's
 // rawvideo has them.
 class raw_picture {
  public:

@@ -37,7 +37,7 @@ TEST(SizeBuckets, AnImageGetsTheSizeWithTheNearestProportions) {
   EXPECT_THAT(sizes.boundaries(), ElementsAre(0, 1, 2));
 }
 
-TEST(SizeBuckets, OfTwoThatAreAsNearTheFirstIsTaken) {
+TEST(SizeBuckets, ChoosesTheFirstOfTwoEquallyNearSizes) {
   EXPECT_EQ(size_buckets({{200, 100}, {100, 200}}).nearest({7, 7}), 0u);
   EXPECT_EQ(size_buckets({{100, 200}, {200, 100}}).nearest({7, 7}), 0u);
 }

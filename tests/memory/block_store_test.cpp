@@ -38,7 +38,7 @@ class books {
     out_.emplace(taken.memory, entry{taken, size, value});
   }
 
-  // Any of those that are out.
+  // Any block in use.
   void give_back(bool drop) {
     auto any = out_.begin();
     auto [back, size, value] = any->second;
@@ -94,9 +94,9 @@ static void use_at_random(memory_resource& resource) {
   }
 }
 
-TEST(BlockStore, BlocksAreTheirHoldersAlone) { use_at_random(host_memory()); }
+TEST(BlockStore, BlocksDoNotOverlap) { use_at_random(host_memory()); }
 
-TEST(BlockStore, BlocksOfAnyResourceAreTheirHoldersAlone) {
+TEST(BlockStore, BlocksOfAnyResourceDoNotOverlap) {
   huge_page_memory huge;
   use_at_random(huge);
 }
@@ -148,7 +148,7 @@ TEST(BlockStore, NeverTouchesTheMemory) {
   EXPECT_EQ(resource.allocations(), 0u);
 }
 
-TEST(BlockStore, AKeptBlockIsTakenBeforeAnUntouchedOne) {
+TEST(BlockStore, AKeptBlockIsReusedBeforeAnUntouchedOne) {
   block_store store(host_memory());
   auto size = block_bytes_for(110'000);
   auto first = store.new_block(size);
@@ -162,7 +162,7 @@ TEST(BlockStore, AKeptBlockIsTakenBeforeAnUntouchedOne) {
   store.keep(first);
 }
 
-TEST(BlockStore, GivesABlockOfOneSizeOnly) {
+TEST(BlockStore, ReusesABlockForItsSizeOnly) {
   block_store store(host_memory());
   for (std::size_t bytes : {64u, 40'000u, 3'000'000u}) {
     auto size = block_bytes_for(bytes);
@@ -174,7 +174,7 @@ TEST(BlockStore, GivesABlockOfOneSizeOnly) {
   EXPECT_FALSE(store.take(block_bytes_for(50'000)).memory);
 }
 
-TEST(BlockStore, MemoryThatIsTakenAwayComesBackEmpty) {
+TEST(BlockStore, ReleasedMemoryIsZeroedWhenItIsReused) {
   block_store store(host_memory());
   auto size = block_bytes_for(110'000);
   auto kept = store.new_block(size);

@@ -37,7 +37,7 @@ static std::uintptr_t address(const buffer& b) {
   return reinterpret_cast<std::uintptr_t>(b.data());
 }
 
-TEST(BufferPool, TakesAKeptBlockBackOfWhichNoBufferCanBeMade) {
+TEST(BufferPool, KeepsABlockIfItsBufferCannotBeMade) {
   if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
   buffer_pool pool;
   (void)pool.try_allocate(1000);
@@ -53,7 +53,7 @@ TEST(BufferPool, TakesAKeptBlockBackOfWhichNoBufferCanBeMade) {
   EXPECT_GT(pool.stats().kept_bytes, 0u);
 }
 
-TEST(BufferPool, GivesTheSameMemoryAgain) {
+TEST(BufferPool, ReusesTheSameMemory) {
   buffer_pool pool;
   auto first = address(*pool.try_allocate(110'000));
   EXPECT_EQ(address(*pool.try_allocate(112'000)), first);
@@ -88,7 +88,7 @@ TEST(BufferPool, AnAbsurdSizeIsRefused) {
   EXPECT_EQ(pool.stats().used_bytes, 0u);
 }
 
-TEST(BufferPool, CountsWhatIsOut) {
+TEST(BufferPool, CountsUsedBytes) {
   buffer_pool pool(10'240);
   auto first = pool.try_allocate(4096);
   auto second = pool.try_allocate(4096);
@@ -103,14 +103,14 @@ TEST(BufferPool, CountsWhatIsOut) {
   EXPECT_EQ(stats.kept_bytes, 8192u);
 }
 
-TEST(BufferPool, WhatIsOutAndWhatIsKeptStayBelowTheLimit) {
+TEST(BufferPool, UsedAndKeptBytesStayWithinTheLimit) {
   buffer_pool pool(1 << 20);
   { auto all = pool.try_allocate(1 << 20); }
   auto other = pool.try_allocate(4096);
   EXPECT_EQ(pool.stats().kept_bytes, 0u);
 }
 
-TEST(BufferPool, MoreThanTheLimitIsLetThroughAlone) {
+TEST(BufferPool, MoreThanTheLimitIsGrantedAlone) {
   buffer_pool pool(1000);
   auto small = pool.try_allocate(64);
   EXPECT_FALSE(pool.try_allocate(5000));
@@ -120,7 +120,7 @@ TEST(BufferPool, MoreThanTheLimitIsLetThroughAlone) {
   EXPECT_FALSE(pool.try_allocate(64));
 }
 
-TEST(BufferPool, TellsWhatCouldNotBeHadAtOnce) {
+TEST(BufferPool, WouldWaitPredictsWhetherAnAllocationWaits) {
   buffer_pool pool(4096);
   EXPECT_FALSE(pool.would_wait(5000));  // alone
   EXPECT_FALSE(pool.would_wait(2048, 2));
@@ -145,7 +145,7 @@ static task<> allocate_and_note(buffer_pool& pool, std::size_t bytes, int number
   order.push_back(number);
 }
 
-TEST(BufferPool, WhoCameFirstIsServedFirst) {
+TEST(BufferPool, ServesWaitersInOrder) {
   runtime runtime({.threads = 1});
   buffer_pool pool(4096);
   auto all = pool.try_allocate(4096);
@@ -167,7 +167,7 @@ TEST(BufferPool, WhoCameFirstIsServedFirst) {
   EXPECT_EQ(pool.stats().used_bytes, 0u);
 }
 
-TEST(BufferPool, AStoppedWaiterMakesWayForOthers) {
+TEST(BufferPool, AStoppedWaiterUnblocksOthers) {
   runtime runtime({.threads = 1});
   buffer_pool pool(4096);
   auto half = pool.try_allocate(2048);
@@ -197,7 +197,7 @@ static task<> churn(buffer_pool& pool, std::uint64_t seed, std::atomic<bool>& wr
     auto bytes = 1 + random() % (std::size_t{1} << (random() % 17));
     auto got = co_await pool.allocate(bytes);
     std::memset(got.data(), static_cast<int>(seed), got.size());
-    co_await sleep(std::chrono::microseconds(1));  // while others want memory
+    co_await sleep(std::chrono::microseconds(1));  // while others wait for memory
     if (pool.stats().used_bytes > pool.stats().limit_bytes) wrong = true;
     if (got.data()[bytes / 2] != static_cast<std::byte>(seed)) wrong = true;
   }
@@ -242,7 +242,7 @@ TEST(BufferPool, AStopMayRaceTheReturnOfMemory) {
   EXPECT_EQ(pool.stats().used_bytes, 0u);
 }
 
-TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
+TEST(BufferPool, AllocatesFromTheMemoryOfTheContext) {
   context execution;
   EXPECT_EQ(allocate_now(execution, 100).size(), 100u);
   buffer_pool pool;
@@ -251,7 +251,7 @@ TEST(BufferPool, SurroundingsDecideWhereMemoryComesFrom) {
   EXPECT_EQ(pool.stats().used_bytes, 128u);
 }
 
-TEST(CallMemory, AllThatWasTakenSinceAnItemEndedCountsAsOneItems) {
+TEST(CallMemory, AllocationsBetweenTwoItemsCountAsThoseOfOneItem) {
   constexpr std::size_t bytes = 4'096;
   buffer_pool pool;
   detail::stage_counters counters("stage");
@@ -317,7 +317,7 @@ TEST_F(PlainCall, MayBeMadeWithinAnother) {
   EXPECT_TRUE(pool_of_call());
 }
 
-TEST(WaitsForMemory, IsSoForNobodyOutsideARun) {
+TEST(WaitsForMemory, IsFalseOutsideARun) {
   context outside;
   EXPECT_FALSE(waits_for_memory(outside));
   EXPECT_TRUE(never_waits_for_memory(outside));

@@ -69,7 +69,7 @@ class MemoryBudget : public ReactorTest {
     return result;
   }
 
-  // The most memory that a run has, in items, where the budget is one. Gives `each` all results.
+  // The peak memory of a run in items, with a budget of one item. Passes all results to `each`.
   template <class T, class F>
   static std::size_t peak_of(const pipeline<T>& items, F each) {
     runtime runtime(with_memory(bytes_of_one));
@@ -185,24 +185,24 @@ TEST_P(MemoryBudget, OfOneByteIsEnoughForFilesThatDoNotKnowTheirSize) {
 
 // Of two calls: the second begins before the first has memory, and asks for some after it.
 struct two_calls {
-  event begun;
+  event started;
   event filled;
 
   task<buffer> first() {
-    co_await begun;
+    co_await started;
     auto memory = co_await allocate(1000);
     filled.set();
     co_return memory;
   }
   task<buffer> second() {
-    begun.set();
+    started.set();
     co_await filled;
     co_return co_await allocate(1000);
   }
 };
 
-// How many of two calls keep within the limits, of which the second waits for memory for longer:
-// the consumer keeps what the first has given.
+// How many of two calls keep within the limits. The second waits longer for memory, because the
+// consumer keeps the result of the first.
 static std::size_t calls_in_time(runtime& where, std::chrono::nanoseconds timeout,
                                  std::chrono::nanoseconds deadline) {
   two_calls calls;
@@ -316,7 +316,7 @@ TEST_P(MemoryBudget, OfOneByteIsEnoughForStagesThatHoldItems) {
   }
 }
 
-TEST_P(MemoryBudget, IsExceededByOneItemOrOneForEachInputWhereStagesWorkBesideEachOther) {
+TEST_P(MemoryBudget, IsExceededByOneItemOrOnePerInputOfConcurrentStages) {
   auto filled = from(test::up_to(200)) | map(fill_64_kib, {.concurrency = 64});
   auto same = map([](buffer data) { return data; }, {.concurrency = 4});
   auto alone = flat_map([](buffer data) { return std::vector<buffer>{data}; }, {.concurrency = 16});
@@ -348,8 +348,8 @@ static task<buffer> pass(event& opened, buffer data) {
   co_return data;
 }
 
-// Path 0 goes on when path 1 has given some items.
-TEST_P(MemoryBudget, IsExceededByTheBuffersOfARouteOfWhichAPathIsSlow) {
+// Path 0 continues when path 1 has yielded some items.
+TEST_P(MemoryBudget, IsExceededByTheBuffersOfARouteWithASlowPath) {
   constexpr std::size_t buffered = 6;
   event opened;
   auto parity = [](const buffer& data) { return static_cast<int>(data.data()[0]) % 2; };
@@ -374,8 +374,8 @@ static async_generator<buffer> four_times(event& opened, buffer data) {
   }
 }
 
-// The first of those that are taken apart goes on when the others have given some parts.
-TEST_P(MemoryBudget, IsExceededByWhatAFlatMapInCompletionOrderHasBegunAndReady) {
+// The first of the items in flight continues when the others have yielded some parts.
+TEST_P(MemoryBudget, IsExceededByInFlightAndReadyPartsOfAnUnorderedFlatMap) {
   constexpr std::size_t at_a_time = 5, ready = 2;
   event opened;
   auto parts_of = [&](buffer data) { return four_times(opened, std::move(data)); };
@@ -513,7 +513,7 @@ class random_graph {
   random draw_;
 };
 
-TEST_P(MemoryBudget, RandomGraphsEndWithHardlyAnyOfIt) {
+TEST_P(MemoryBudget, RandomGraphsFinishWithAMinimalBudget) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);

@@ -76,7 +76,7 @@ TEST(MemoryResource, ThatReturnsNullIsNamedByTheError) {
   EXPECT_THAT([&] { items.wait_next(); }, is_named);
 }
 
-TEST(MemoryResource, BuffersTellTheDeviceOfTheirResource) {
+TEST(MemoryResource, BuffersHaveTheDeviceOfTheirResource) {
   counting_resource pinned;
   buffer bytes(1000, pinned);
   EXPECT_EQ(bytes.where(), (device{device::kind::cuda_host, 0}));
@@ -120,7 +120,7 @@ TEST(BufferPool, OverAnotherResourceHasTheSameLimit) {
   EXPECT_EQ(pool.stats().used_bytes, other.stats().used_bytes);
 }
 
-TEST(BufferPool, KeepsBlocksOfEachResourceApart) {
+TEST(BufferPool, KeepsBlocksOfEachResourceSeparately) {
   counting_resource pinned;
   buffer_pool pool;
   auto other = pool.over(pinned);
@@ -131,7 +131,7 @@ TEST(BufferPool, KeepsBlocksOfEachResourceApart) {
   EXPECT_EQ(pinned.allocations, 1u);
 }
 
-TEST(BufferPool, WhatIsKeptOfOneResourceMakesRoomForAnother) {
+TEST(BufferPool, FreesKeptBlocksOfOneResourceForAnother) {
   counting_resource pinned;
   buffer_pool pool(1 << 20);
   (void)pool.over(pinned).allocate_now(900'000);

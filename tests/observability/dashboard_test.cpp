@@ -93,7 +93,7 @@ static run_report report_of_stages(int count) {
   return report;
 }
 
-TEST(Dashboard, LeavesOutTheFirstStagesWhereThereIsNoRoom) {
+TEST(Dashboard, OmitsTheFirstStagesIfLinesAreShort) {
   auto report = report_of_stages(20);
   auto all = render(report, 200);
   EXPECT_EQ(std::ranges::count(all, '\n'), 23);
@@ -104,7 +104,7 @@ TEST(Dashboard, LeavesOutTheFirstStagesWhereThereIsNoRoom) {
                           HasSubstr("\nstage 20 "), EndsWith("threads would help.\n")));
 }
 
-TEST(Dashboard, NeverHasMoreLinesThanThereIsRoomFor) {
+TEST(Dashboard, NeverExceedsTheNumberOfLines) {
   for (std::size_t lines = 0; lines < 30; ++lines)
     for (std::size_t columns : {1u, 20u, 200u})
       EXPECT_LE(std::ranges::count(render(report_of_stages(20), columns, lines), '\n'),
@@ -188,6 +188,6 @@ TEST_F(DashboardOnATerminal, DrawsOverItself) {
               StartsWith("\x1b[" + std::to_string(all_but_the_last_line) + "A\r"));
 }
 
-TEST(Dashboard, SurvivesThatItCannotWrite) { dashboard(-1)(report_of("decode")); }
+TEST(Dashboard, SurvivesAWriteFailure) { dashboard(-1)(report_of("decode")); }
 
 }  // namespace lade::dashboard_test

@@ -58,7 +58,7 @@ static std::string text_of(const std::exception_ptr& failure) {
   }
 }
 
-// Notes what it is told of, a line each.
+// Records each call as a line.
 class noting : public run_hooks {
  public:
   std::vector<std::string> stages() const { return copy(stages_); }
@@ -161,7 +161,7 @@ TEST(Hooks, AreCalledAroundEveryBatchThatBecomesATensor) {
                                                                  "+pack  @2 #1", "-pack  @2 #1"));
 }
 
-TEST(Hooks, SeeThatAnItemIsLeftOfWhichNotAllPartsAreWanted) {
+TEST(Hooks, AreLeftForAnItemWhosePartsAreNotAllConsumed) {
   runtime runtime({.threads = 2});
   for (unsigned concurrency : {1u, 2u}) {
     noting hooks;
@@ -173,10 +173,10 @@ TEST(Hooks, SeeThatAnItemIsLeftOfWhichNotAllPartsAreWanted) {
       auto items = runtime.run(from(numbers{2}) | endless, {.hooks = &hooks});
       EXPECT_EQ(items.wait_next(), 0);
     }
-    auto told = hooks.items();
-    EXPECT_THAT(told, Contains("-endless 0 @0 #1").Times(2));
-    EXPECT_EQ(std::ranges::count(told, '+', [](auto& line) { return line[0]; }),
-              std::ranges::count(told, '-', [](auto& line) { return line[0]; }));
+    auto recorded = hooks.items();
+    EXPECT_THAT(recorded, Contains("-endless 0 @0 #1").Times(2));
+    EXPECT_EQ(std::ranges::count(recorded, '+', [](auto& line) { return line[0]; }),
+              std::ranges::count(recorded, '-', [](auto& line) { return line[0]; }));
   }
 }
 
@@ -420,7 +420,7 @@ TEST(Hooks, SeeTheItemAndTheResult) {
   }
 }
 
-TEST(Hooks, SeeTheSamplesOfABatchAndTheGroupThatIsTakenApart) {
+TEST(Hooks, SeeTheSamplesOfABatchAndTheGroupThatIsSplit) {
   runtime runtime({.threads = 2});
   struct looking : run_hooks {
     void enter_item(const item_call& call) override {
@@ -444,7 +444,7 @@ TEST(Hooks, SeeTheSamplesOfABatchAndTheGroupThatIsTakenApart) {
   EXPECT_EQ(hooks.members, 5u);
 }
 
-// Notes what several objects are told of, in one list.
+// Records the calls of several objects in one list.
 class numbered : public run_hooks {
  public:
   using lines = std::vector<std::string>;
@@ -474,23 +474,24 @@ class numbered : public run_hooks {
 
 TEST(Hooks, OfSeveralObjectsAreEnteredInOrderAndLeftInReverse) {
   runtime runtime({.threads = 1});
-  numbered::lines told;
-  numbered first(1, told), second(2, told), third(3, told);
+  numbered::lines recorded;
+  numbered first(1, recorded), second(2, recorded), third(3, recorded);
   auto one = from(numbers{1}) | map([](int i) { return i; }, {.concurrency = 1, .name = "same"});
   collect(runtime, one, {.hooks = {&first, nullptr, &second, &third}});
-  EXPECT_THAT(told, ElementsAre("1+same", "2+same", "3+same", "1+source", "2+source", "3+source",
-                                "1+item", "2+item", "3+item", "3-item", "2-item", "1-item",
-                                "3-source", "2-source", "1-source", "3-same", "2-same", "1-same"));
+  EXPECT_THAT(recorded,
+              ElementsAre("1+same", "2+same", "3+same", "1+source", "2+source", "3+source",
+                          "1+item", "2+item", "3+item", "3-item", "2-item", "1-item", "3-source",
+                          "2-source", "1-source", "3-same", "2-same", "1-same"));
 }
 
 static std::vector<std::string> told_of_items(runtime& runtime, const std::string& second_throws,
                                               const std::string& third_throws, int items_from = 0) {
-  numbered::lines told;
-  numbered first(1, told), second(2, told, second_throws), third(3, told, third_throws);
+  numbered::lines recorded;
+  numbered first(1, recorded), second(2, recorded, second_throws), third(3, recorded, third_throws);
   auto one = from(std::vector{items_from}) | map(refuse_two, {.concurrency = 1});
   collect(runtime, one, {.on_error = on_error::skip, .hooks = {&first, &second, &third}});
-  std::erase_if(told, [](auto& line) { return line.find("item") == std::string::npos; });
-  return told;
+  std::erase_if(recorded, [](auto& line) { return line.find("item") == std::string::npos; });
+  return recorded;
 }
 
 TEST(Hooks, ThatThrowOnEntryAreNotLeftAndThoseBehindAreNotEntered) {
@@ -514,20 +515,20 @@ TEST(Hooks, DoNotReplaceTheFailureOfTheFunction) {
 
 TEST(Hooks, OfAStageThatThrowOnEntryAreNotLeftAndThoseBehindAreNotEntered) {
   runtime runtime({.threads = 1});
-  numbered::lines told;
-  numbered first(1, told), second(2, told, "+source"), third(3, told);
+  numbered::lines recorded;
+  numbered first(1, recorded), second(2, recorded, "+source"), third(3, recorded);
   EXPECT_THAT([&] { collect(runtime, from(numbers{-1}), {.hooks = {&first, &second, &third}}); },
               ThrowsMessage<std::domain_error>("2"));
-  EXPECT_THAT(told, ElementsAre("1+source", "2+source", "1-source"));
+  EXPECT_THAT(recorded, ElementsAre("1+source", "2+source", "1-source"));
 }
 
 TEST(Hooks, OfAStageAreAllLeftAlsoWhereOneThrows) {
   runtime runtime({.threads = 1});
-  numbered::lines told;
-  numbered first(1, told), second(2, told), third(3, told, "-source");
+  numbered::lines recorded;
+  numbered first(1, recorded), second(2, recorded), third(3, recorded, "-source");
   EXPECT_THAT([&] { collect(runtime, from(numbers{3}), {.hooks = {&first, &second, &third}}); },
               ThrowsMessage<std::domain_error>("3"));
-  EXPECT_THAT(told,
+  EXPECT_THAT(recorded,
               ElementsAre("1+source", "2+source", "3+source", "3-source", "2-source", "1-source"));
 }
 
@@ -607,7 +608,7 @@ TEST(Hooks, ThatAreEnteredAreLeftOnceWhateverHappens) {
   }
 }
 
-TEST(Hooks, ThatThrowDoNotHoldUpARunThatIsLeft) {
+TEST(Hooks, ThatThrowDoNotBlockTheDestructionOfARun) {
   runtime runtime({.threads = 2});
   for (int round = 0; round < 50; ++round)
     for (auto where : {throwing::enters_stage, throwing::leaves_stage, throwing::enters_item,

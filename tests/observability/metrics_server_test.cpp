@@ -90,7 +90,7 @@ static run_statistics delivered(std::uint64_t items) {
   return run;
 }
 
-TEST(MetricsServer, TellsOfTheProcessAndOfEverySource) {
+TEST(MetricsServer, ServesTheMetricsOfTheProcessAndEverySource) {
   metrics_server server;
   auto train = server.add("train", [] { return delivered(3); });
   auto loss = server.add([](metrics& all) { all.add("loss", metric_type::gauge, "Loss.", 0.25); });
@@ -103,7 +103,7 @@ TEST(MetricsServer, TellsOfTheProcessAndOfEverySource) {
   EXPECT_THAT(answer, HasSubstr("Content-Length: " + std::to_string(body.size()) + "\r\n"));
 }
 
-TEST(MetricsServer, TellsTheProportionalMemoryIfAsked) {
+TEST(MetricsServer, ServesTheProportionalMemoryOnRequest) {
   metrics_server plain;
   metrics_server with_pss({.pss = true});
   constexpr auto name = "\nprocess_proportional_memory_bytes ";
@@ -112,7 +112,7 @@ TEST(MetricsServer, TellsTheProportionalMemoryIfAsked) {
   EXPECT_THAT(fetch(with_pss), HasSubstr(name));
 }
 
-TEST(MetricsServer, TellsOfALiveRunAndNoMoreOfOneThatHasEnded) {
+TEST(MetricsServer, ServesTheMetricsOfARunUntilItIsRemoved) {
   runtime runtime({.threads = 2});
   metrics_server server;
   for (int round = 0; round < 3; ++round) {
@@ -144,7 +144,7 @@ TEST(MetricsServer, ARegistrationMayOutliveIt) {
   server.reset();
 }
 
-TEST(MetricsServer, ASourceThatThrowsIsAnAnswerToo) {
+TEST(MetricsServer, ASourceThatThrowsIsReportedAsStatus500) {
   metrics_server server;
   {
     auto broken = server.add("x", []() -> run_statistics { throw std::runtime_error("no run"); });
@@ -176,7 +176,7 @@ TEST(MetricsServer, ToHeadAnswersWithTheHeadersOfGetAlone) {
               AllOf(StartsWith("HTTP/1.1 404 "), EndsWith("\r\n\r\n")));
 }
 
-TEST(MetricsServer, ARequestMayComeByteByByte) {
+TEST(MetricsServer, ARequestMayArriveByteByByte) {
   metrics_server server;
   client slow(server.port());
   for (char byte : std::string_view("GET /metrics HTTP/1.1\r\n\r\n")) slow.send({&byte, 1});
@@ -192,13 +192,13 @@ TEST(MetricsServer, RefusesARequestWithoutEnd) {
   EXPECT_THAT(fetch(server), StartsWith("HTTP/1.1 200 "));
 }
 
-TEST(MetricsServer, HangsUpOnWhoSaysNothing) {
+TEST(MetricsServer, ClosesConnectionsOfSilentClients) {
   metrics_server server({.timeout = 10ms});
   client silent(server.port());
   EXPECT_EQ(silent.rest(), "");
 }
 
-TEST(MetricsServer, ServesOneAfterTheOtherWhenClientsAreManyMoreThanItTakes) {
+TEST(MetricsServer, ServesMoreClientsThanConnectionsInTurn) {
   metrics_server server({.timeout = 1s, .connections = 2});
   std::vector<std::thread> threads;
   std::atomic<int> answered = 0;
@@ -208,7 +208,7 @@ TEST(MetricsServer, ServesOneAfterTheOtherWhenClientsAreManyMoreThanItTakes) {
   EXPECT_EQ(answered, 20);
 }
 
-TEST(MetricsServer, SilentClientsMakeRoomForOthersInTime) {
+TEST(MetricsServer, SilentClientsAreReplacedAfterTheTimeout) {
   metrics_server server({.timeout = 20ms, .connections = 2});
   client first(server.port());
   client second(server.port());
@@ -232,7 +232,7 @@ TEST(MetricsServer, EndsWithClientsThatAreThere) {
   EXPECT_EQ(asking.rest(), "");
 }
 
-TEST(MetricsServer, ListensOnTheAddressThatItIsGiven) {
+TEST(MetricsServer, ListensOnTheAddressOfItsOptions) {
   metrics_server everywhere({.address = "0.0.0.0"});
   EXPECT_THAT(fetch(everywhere), StartsWith("HTTP/1.1 200 "));
   try {
@@ -262,7 +262,7 @@ TEST(RequestLine, HasAMethodAndAPath) {
   EXPECT_EQ(line->path, "/a/b");
 }
 
-TEST(RequestLine, OddTextIsNone) {
+TEST(RequestLine, MalformedTextIsRefused) {
   for (auto* text :
        {"", " ", "GET", "GET /", "GET / HTTP/2", "GET / HTTP/1.11", "get / HTTP/1.1",
         "GET  / HTTP/1.1", "GET / / HTTP/1.1", " / HTTP/1.1", "GET x HTTP/1.1", "GET /\t HTTP/1.1",

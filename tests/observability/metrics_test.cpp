@@ -37,7 +37,7 @@ static run_statistics two_stages() {
   return run;
 }
 
-TEST(Prometheus, TellsARunInBaseUnits) {
+TEST(Prometheus, ExportsARunInBaseUnits) {
   auto text = to_prometheus(two_stages(), {{"run", "train"}});
   EXPECT_THAT(text, HasSubstr("# HELP lade_run_items_total Items delivered to the consumer.\n"
                               "# TYPE lade_run_items_total counter\n"
@@ -46,13 +46,13 @@ TEST(Prometheus, TellsARunInBaseUnits) {
   EXPECT_THAT(text, HasSubstr("lade_stage_busy_seconds_total{run=\"train\",stage=\"map\"} 1.5\n"));
 }
 
-TEST(Prometheus, TellsStagesOfOneNameApart) {
+TEST(Prometheus, NumbersStagesWithTheSameName) {
   auto text = to_prometheus(two_stages());
   EXPECT_THAT(text, HasSubstr("lade_stage_items_total{stage=\"map\"} 200\n"
                               "lade_stage_items_total{stage=\"map (2)\"} 200\n"));
 }
 
-TEST(Prometheus, TellsHowFullAStageIs) {
+TEST(Prometheus, ExportsDepthAndSlotsOfAStage) {
   auto text = to_prometheus(two_stages());
   EXPECT_THAT(text,
               HasSubstr("# TYPE lade_stage_depth gauge\nlade_stage_depth{stage=\"map\"} 5\n"));
@@ -70,7 +70,7 @@ TEST(Prometheus, DurationsAreASummary) {
                               "lade_stage_item_seconds_count{stage=\"map\"} 200\n"));
 }
 
-TEST(Prometheus, StagesInPlaceHaveTheDurationsOfTheirCalls) {
+TEST(Prometheus, InlineStagesHaveTheDurationsOfTheirCalls) {
   auto run = two_stages();
   run.stages[0].workers = run.stages[1].workers = 0;
   run.stages[1].durations = {};
@@ -79,7 +79,7 @@ TEST(Prometheus, StagesInPlaceHaveTheDurationsOfTheirCalls) {
   EXPECT_THAT(text, Not(HasSubstr("lade_stage_item_seconds{stage=\"map (2)\"")));
 }
 
-TEST(Prometheus, LeavesOutFiguresOfTheProcessThatAreNotKnown) {
+TEST(Prometheus, OmitsUnknownFiguresOfTheProcess) {
   process_statistics some;
   some.rss_bytes = 4096;
   some.cpu_user = 1500ms;
@@ -122,7 +122,7 @@ TEST(Metrics, EscapeLabelsAndHelp) {
             "loss{model=\"a\\\"b\\\\c\\nd\"} 1\n");
 }
 
-TEST(Metrics, TakeNumbersThatAreNone) {
+TEST(Metrics, AcceptInfinitiesAndNaN) {
   metrics all;
   for (auto value :
        {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),

@@ -38,12 +38,12 @@ using testing::Not;
 using testing::StartsWith;
 using testing::ThrowsMessage;
 
-TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
+TEST(Report, IsSentDuringTheRunAndOnceAtItsEnd) {
   runtime runtime({.threads = 2});
   std::atomic<int> reports = 0;
-  std::vector<run_report> told;
+  std::vector<run_report> received;
   auto note = [&](const run_report& report) {
-    told.push_back(report);
+    received.push_back(report);
     ++reports;
   };
   auto items = runtime.run(from(up_to(100)) | map([](int i) { return i; }, {.concurrency = 2}),
@@ -51,61 +51,61 @@ TEST(Report, ComesWhileTheRunLivesAndOnceAtItsEnd) {
   test::wait_until([&] { return reports >= 3; });
   collect(items);
   run_statistics last = items.statistics();
-  EXPECT_EQ(told.back().total.delivered, 100u);
+  EXPECT_EQ(received.back().total.delivered, 100u);
   std::uint64_t delivered = 0;
   std::uint64_t calls = 0;
   std::chrono::nanoseconds elapsed{};
-  for (auto& report : told) {
+  for (auto& report : received) {
     delivered += report.interval.delivered;
     elapsed += report.interval.elapsed;
     if (!report.interval.stages.empty()) calls += report.interval.stages.back().durations.total();
   }
   EXPECT_EQ(delivered, 100u);
   EXPECT_EQ(calls, 100u);
-  EXPECT_EQ(elapsed, told.back().total.elapsed);
+  EXPECT_EQ(elapsed, received.back().total.elapsed);
   EXPECT_EQ(last.stages.back().slots, 4u);
-  EXPECT_EQ(last.elapsed, told.back().total.elapsed) << "until the run had ended";
-  EXPECT_EQ(std::ranges::count(told, true, &run_report::last), 1);
-  EXPECT_TRUE(told.back().last);
-  EXPECT_TRUE(told.back().process.cpu_user);
+  EXPECT_EQ(last.elapsed, received.back().total.elapsed) << "until the run had ended";
+  EXPECT_EQ(std::ranges::count(received, true, &run_report::last), 1);
+  EXPECT_TRUE(received.back().last);
+  EXPECT_TRUE(received.back().process.cpu_user);
 }
 
 TEST(Report, HasTheProportionalMemoryIfAsked) {
   runtime runtime({.threads = 2});
-  std::vector<run_report> told;
-  auto note = [&](const run_report& report) { told.push_back(report); };
+  std::vector<run_report> received;
+  auto note = [&](const run_report& report) { received.push_back(report); };
   for (bool pss : {false, true}) {
     auto items = runtime.run(from(up_to(2)), {.report = {.to = note, .pss = pss}});
     collect(items);
   }
-  ASSERT_EQ(told.size(), 2u);
-  EXPECT_FALSE(told[0].process.pss_bytes);
+  ASSERT_EQ(received.size(), 2u);
+  EXPECT_FALSE(received[0].process.pss_bytes);
   if (!read_process_statistics({.pss = true}).pss_bytes) GTEST_SKIP() << "no smaps_rollup";
-  EXPECT_GT(told[1].process.pss_bytes.value_or(0), 0u);
+  EXPECT_GT(received[1].process.pss_bytes.value_or(0), 0u);
 }
 
-TEST(Report, ComesAtTheEndOfARunThatFails) {
+TEST(Report, IsSentAtTheEndOfARunThatFails) {
   runtime runtime({.threads = 2});
-  std::vector<run_report> told;
-  auto note = [&](const run_report& report) { told.push_back(report); };
+  std::vector<run_report> received;
+  auto note = [&](const run_report& report) { received.push_back(report); };
   auto items = runtime.run(from(up_to(2)) | map([](int i) { return i == 0 ? i : throw 1; }),
                            {.report = {.to = note}});
   EXPECT_THROW(collect(items), stage_error);
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].total.delivered, 1u);
-  EXPECT_EQ(told[0].total.stages.back().failed, 1u);
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].total.delivered, 1u);
+  EXPECT_EQ(received[0].total.stages.back().failed, 1u);
 }
 
-TEST(Report, ComesAtTheEndOfARunThatIsLeft) {
+TEST(Report, IsSentAtTheEndOfARunThatIsDestroyedEarly) {
   runtime runtime({.threads = 2});
-  std::vector<run_report> told;
-  auto note = [&](const run_report& report) { told.push_back(report); };
+  std::vector<run_report> received;
+  auto note = [&](const run_report& report) { received.push_back(report); };
   {
     auto items = runtime.run(from(numbers{-1}), {.report = {.to = note}});
     items.wait_next();
   }
-  ASSERT_EQ(told.size(), 1u);
-  EXPECT_EQ(told[0].total.delivered, 1u);
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_EQ(received[0].total.delivered, 1u);
 }
 
 TEST(Report, WhatItsFunctionThrowsEndsTheRun) {
@@ -124,8 +124,8 @@ TEST(Report, WhatItsFunctionThrowsAtTheVeryEndIsThrownToo) {
   EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<std::runtime_error>("late"));
 }
 
-// What a run has told, from whichever thread.
-class told_texts {
+// The texts that a run has reported, from any thread.
+class received_texts {
  public:
   void add(const std::string& text) {
     std::lock_guard lock(mutex_);
@@ -141,11 +141,11 @@ class told_texts {
   std::vector<std::string> texts_;
 };
 
-TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
+TEST(Stall, IsReportedOnceWithTheStateOfEachItem) {
   runtime runtime({.threads = 2});  // one for the call that hangs
   test::gate gate;
-  told_texts told;
-  auto note = [&](const std::string& text) { told.add(text); };
+  received_texts received;
+  auto note = [&](const std::string& text) { received.add(text); };
   auto hang = [&](std::string key) {
     if (key == "b") gate.pass();
     return key;
@@ -157,7 +157,7 @@ TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
   auto items = runtime.run(stages, {.stall = {.after = 8ms, .to = note}});
   EXPECT_EQ(items.wait_next(), "a");
   gate.wait_for(1);
-  auto before = told.all().size();  // a busy machine may have taken its time for the first item
+  auto before = received.all().size();  // a busy machine may have taken its time for the first item
   std::vector<std::string> texts;
   std::size_t later = 0;
   std::thread opener([&] {
@@ -165,11 +165,11 @@ TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
       auto start = items.statistics().sink_wait;
       test::wait_until([&] { return items.statistics().sink_wait > start + time; });
     };
-    test::wait_until([&] { return told.all().size() > before; });
+    test::wait_until([&] { return received.all().size() > before; });
     wait_for(20ms);
-    texts = told.all();
+    texts = received.all();
     wait_for(20ms);
-    later = told.all().size();
+    later = received.all().size();
     gate.open();
   });
   EXPECT_EQ(collect(items).size(), 3u);
@@ -182,19 +182,19 @@ TEST(Stall, IsToldOnceWithWhatEachItemWaitsFor) {
   EXPECT_THAT(texts.back(), HasSubstr("\n  item 1 (b) has been worked on for "));
 }
 
-// What a run tells when one of its functions hangs at the gate, and the consumer waits for it.
+// The report of a run whose consumer waits while a function hangs at the gate.
 template <class T>
 static std::string stall_of(const pipeline<T>& what, test::gate& gate) {
   runtime runtime({.threads = 2});
-  told_texts told;
-  auto note = [&](const std::string& text) { told.add(text); };
+  received_texts received;
+  auto note = [&](const std::string& text) { received.add(text); };
   auto items = runtime.run(what, {.stall = {.after = 4ms, .to = note}});
   gate.wait_for(1);
   std::thread consumer([&] { collect(items); });
-  test::wait_until([&] { return !told.all().empty(); });
+  test::wait_until([&] { return !received.all().empty(); });
   gate.open();
   consumer.join();
-  return told.all().front();
+  return received.all().front();
 }
 
 // Batches of one item, if the gate is passed.
@@ -211,7 +211,7 @@ class held_batches {
   test::gate& gate_;
 };
 
-TEST(Stall, NamesTheItemThatAStageInPlaceHangsAt) {
+TEST(Stall, NamesTheItemThatAnInlineStageHangsAt) {
   auto hangs = [](auto make) {
     test::gate gate;
     EXPECT_THAT(stall_of(from(up_to(2)) | make(gate), gate),
@@ -229,7 +229,7 @@ TEST(Stall, NamesTheItemThatAStageInPlaceHangsAt) {
   hangs([](test::gate& gate) { return batch_by(held_batches(gate), {.name = "hang"}); });
 }
 
-TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
+TEST(Stall, SaysThatAnInlineStageIsNotCalled) {
   test::gate gate;
   auto hang = [&](int i) { return gate.pass(), i; };
   auto fine = map([](int i) { return i; }, {.concurrency = 1, .name = "fine"});
@@ -237,11 +237,11 @@ TEST(Stall, SaysThatAStageInPlaceIsNotCalled) {
               HasSubstr("\nfine (2): runs inline, and is not called now\n"));
 }
 
-TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {
+TEST(Stall, ReportsPartsThatWaitForThoseOfEarlierItems) {
   runtime runtime({.threads = 3});
   test::gate gate;
-  told_texts told;
-  auto note = [&](const std::string& text) { told.add(text); };
+  received_texts received;
+  auto note = [&](const std::string& text) { received.add(text); };
   auto thrice = [&](int i) {
     if (i == 0) gate.pass();
     return std::vector{i, i, i};
@@ -252,11 +252,12 @@ TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {
   auto parts_made = [&] { return items.statistics().stages.back().durations.total(); };
   test::wait_until([&] { return items.statistics().stages.size() == 2 && parts_made() == 2; });
   std::thread consumer([&] { EXPECT_EQ(collect(items).size(), 6u); });
-  test::wait_until([&] { return !told.all().empty(); });
+  test::wait_until([&] { return !received.all().empty(); });
   gate.open();
   consumer.join();
-  EXPECT_THAT(told.all().front(), HasSubstr("\n  item 0 (0) has been worked on for "));
-  EXPECT_THAT(told.all().front(), HasSubstr("\n  item 1 (1) has a part that waits for earlier"));
+  EXPECT_THAT(received.all().front(), HasSubstr("\n  item 0 (0) has been worked on for "));
+  EXPECT_THAT(received.all().front(),
+              HasSubstr("\n  item 1 (1) has a part that waits for earlier"));
 }
 
 // A task for each item: the first is not done before `release`, the second fails, the third is
@@ -264,28 +265,28 @@ TEST(Stall, TellsOfPartsThatWaitForThoseOfEarlierItems) {
 class unlike_tasks {
  public:
   explicit unlike_tasks(event& release) noexcept : release_(release) {}
-  bool first_has_begun() const noexcept { return begun_; }
+  bool first_has_started() const noexcept { return started_; }
 
   task<int> call(int i) {
     if (i == 1) throw std::runtime_error("not yet");
     if (i == 2) co_return i;
-    begun_ = true;
+    started_ = true;
     co_await release_;
     co_return i;
   }
 
  private:
   event& release_;
-  std::atomic<bool> begun_ = false;
+  std::atomic<bool> started_ = false;
 };
 
-TEST(Stall, TellsOfItemsThatPauseAndThatAreDone) {
+TEST(Stall, ReportsItemsThatPauseAndThatAreDone) {
   runtime runtime({.threads = 2});
   event release;
   unlike_tasks tasks(release);
-  told_texts told;
+  received_texts received;
   auto note = [&](const std::string& text) {
-    told.add(text);
+    received.add(text);
     release.set();
   };
   auto fetch = map([&](int i) { return tasks.call(i); },
@@ -293,15 +294,16 @@ TEST(Stall, TellsOfItemsThatPauseAndThatAreDone) {
   auto items = runtime.run(from(up_to(3)) | fetch, {.stall = {.after = 4ms, .to = note}});
   test::wait_until([&] {
     auto stages = items.statistics().stages;
-    return tasks.first_has_begun() && stages.back().durations.total() == 2;
+    return tasks.first_has_started() && stages.back().durations.total() == 2;
   });
   EXPECT_EQ(items.wait_next(), 0);
-  EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 0 (0) has been worked on for "));
-  EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 1 (1) has paused before another call for "));
-  EXPECT_THAT(told.all().at(0), HasSubstr("\n  item 2 (2) is done and waits for earlier ones"));
+  EXPECT_THAT(received.all().at(0), HasSubstr("\n  item 0 (0) has been worked on for "));
+  EXPECT_THAT(received.all().at(0),
+              HasSubstr("\n  item 1 (1) has paused before another call for "));
+  EXPECT_THAT(received.all().at(0), HasSubstr("\n  item 2 (2) is done and waits for earlier ones"));
 }
 
-TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
+TEST(Stall, IsWrittenToStandardErrorByDefault) {
   runtime runtime({.threads = 2});
   test::gate gate;
   auto hang = [&](int i) {
@@ -324,49 +326,49 @@ TEST(Stall, GoesToStandardErrorIfNobodyElseIsTold) {
   EXPECT_THAT(text, HasSubstr("\nMemory: 0 of "));
 }
 
-TEST(Stall, IsToldAgainAfterAnItemHasCome) {
+TEST(Stall, IsReportedAgainAfterAnItem) {
   runtime runtime({.threads = 2});
-  std::atomic<int> told = 0;
-  auto note = [&](const std::string&) { ++told; };
+  std::atomic<int> received = 0;
+  auto note = [&](const std::string&) { ++received; };
   auto hang = [&](int i) {
-    test::wait_until([&] { return told > i; });
+    test::wait_until([&] { return received > i; });
     return i;
   };
   auto items = runtime.run(from(up_to(3)) | map(hang, {.concurrency = 2}),
                            {.stall = {.after = 4ms, .to = note}});
   EXPECT_EQ(collect(items), up_to(3));
-  EXPECT_GE(told, 3);
+  EXPECT_GE(received, 3);
 }
 
-// How many stalls are told of while the consumer has the first item; none if the machine has held
-// up that item for as long as a stall takes.
+// The number of stalls reported while the consumer has the first item. Empty if the machine delayed
+// that item for as long as a stall takes.
 static std::optional<int> stalls_beside_an_item(runtime& where) {
   const auto after = 5ms;
-  std::atomic<int> told = 0;
-  auto note = [&](const std::string&) { ++told; };
-  auto begun = std::chrono::steady_clock::now();
+  std::atomic<int> received = 0;
+  auto note = [&](const std::string&) { ++received; };
+  auto before = std::chrono::steady_clock::now();
   auto items = where.run(from(up_to(3)), {.stall = {.after = after, .to = note}});
   items.wait_next();
-  if (std::chrono::steady_clock::now() - begun >= after) return std::nullopt;
+  if (std::chrono::steady_clock::now() - before >= after) return std::nullopt;
   auto start = items.statistics().elapsed;
   test::wait_until([&] { return items.statistics().elapsed > start + 4 * after; });
-  return told;
+  return received;
 }
 
-TEST(Stall, IsNoneWhereTheConsumerDoesNotWait) {
+TEST(Stall, IsNotReportedWhileTheConsumerDoesNotWait) {
   runtime runtime({.threads = 2});
-  auto told = stalls_beside_an_item(runtime);
-  while (!told) told = stalls_beside_an_item(runtime);
-  EXPECT_EQ(told, 0);
+  auto received = stalls_beside_an_item(runtime);
+  while (!received) received = stalls_beside_an_item(runtime);
+  EXPECT_EQ(received, 0);
 }
 
 // A task that blocks the reactor until it has been named.
 TEST(Watchdog, NamesAStageThatBlocksAReactor) {
   runtime runtime({.threads = 1});
   test::gate gate;
-  told_texts told;
+  received_texts received;
   auto note = [&](const std::string& text) {
-    told.add(text);
+    received.add(text);
     gate.open();
   };
   auto block = [&](int i) -> task<int> {
@@ -375,9 +377,9 @@ TEST(Watchdog, NamesAStageThatBlocksAReactor) {
   };
   auto items = runtime.run(from(up_to(3)) | map(block, {.name = "fetch"}), {.stall = {.to = note}});
   EXPECT_EQ(collect(items), up_to(3));
-  ASSERT_EQ(told.all().size(), 1u);
-  EXPECT_THAT(told.all()[0], StartsWith("lade: stage fetch has blocked a reactor for "));
-  EXPECT_THAT(told.all()[0], HasSubstr(" ms, in its function. "));
+  ASSERT_EQ(received.all().size(), 1u);
+  EXPECT_THAT(received.all()[0], StartsWith("lade: stage fetch has blocked a reactor for "));
+  EXPECT_THAT(received.all()[0], HasSubstr(" ms, in its function. "));
 }
 
 // By computing: what other threads of the machine take does not count.
@@ -390,25 +392,26 @@ static task<int> block_for_long(int i) {
 
 TEST(Watchdog, NamesAStageOfARunThatIsOverBeforeItLooks) {
   runtime runtime({.threads = 1, .reactors = 1});
-  told_texts told;
-  auto note = [&](const std::string& text) { told.add(text); };
+  received_texts received;
+  auto note = [&](const std::string& text) { received.add(text); };
   for (std::size_t runs = 1; runs <= 3; ++runs) {
     collect(runtime, from(up_to(1)) | map(block_for_long, {.name = "blocker"}),
             {.stall = {.to = note}});
-    ASSERT_EQ(told.all().size(), runs);
-    EXPECT_THAT(told.all().back(), StartsWith("lade: stage blocker has blocked a reactor for "));
+    ASSERT_EQ(received.all().size(), runs);
+    EXPECT_THAT(received.all().back(),
+                StartsWith("lade: stage blocker has blocked a reactor for "));
   }
 }
 
 // Its counters may lie where those of the run before did.
-TEST(Watchdog, NamesNoStageForWhatOneOfTheRunBeforeHasDone) {
+TEST(Watchdog, BlamesNoStageForABlockInAnEarlierRun) {
   runtime runtime({.threads = 1, .reactors = 1});
   for (int i = 0; i < 3; ++i) {
     collect(runtime, from(up_to(1)) | map(block_for_long), {.stall = {.to = [](auto&) {}}});
     event looked_at;
-    told_texts told;
+    received_texts received;
     auto note = [&](const std::string& text) {
-      told.add(text);
+      received.add(text);
       if (text.starts_with("lade: the consumer has waited")) looked_at.set();
     };
     auto wait = [&](int item) -> task<int> {
@@ -416,7 +419,7 @@ TEST(Watchdog, NamesNoStageForWhatOneOfTheRunBeforeHasDone) {
       co_return item;
     };
     collect(runtime, from(up_to(1)) | map(wait), {.stall = {.after = 1ms, .to = note}});
-    EXPECT_THAT(told.all(), Not(Contains(HasSubstr("has blocked a reactor"))));
+    EXPECT_THAT(received.all(), Not(Contains(HasSubstr("has blocked a reactor"))));
   }
 }
 
@@ -446,23 +449,23 @@ class counted_looks final : private detail::watched {
 TEST(Watchdog, NamesAStageOnceHoweverOftenItBlocks) {
   runtime runtime({.threads = 1});
   counted_looks looks(runtime.watchdog());
-  told_texts told;
-  auto note = [&](const std::string& text) { told.add(text); };
+  received_texts received;
+  auto note = [&](const std::string& text) { received.add(text); };
   auto block = [&](int i) -> task<int> {
     looks.wait_for(4);  // of which the run has made three at least
     co_return i;
   };
   auto items = runtime.run(from(up_to(2)) | map(block, {.name = "fetch"}), {.stall = {.to = note}});
   EXPECT_EQ(collect(items), up_to(2));
-  EXPECT_EQ(told.all().size(), 1u);
+  EXPECT_EQ(received.all().size(), 1u);
 }
 
 TEST(Watchdog, NamesWhatAStageWasDoing) {
   runtime runtime({.threads = 1});
   test::gate gate;
-  told_texts told;
+  received_texts received;
   auto note = [&](const std::string& text) {
-    told.add(text);
+    received.add(text);
     gate.open();
   };
   auto block = [&](int i) -> task<int> {
@@ -472,15 +475,15 @@ TEST(Watchdog, NamesWhatAStageWasDoing) {
   };
   auto items = runtime.run(from(up_to(3)) | map(block, {.name = "fetch"}), {.stall = {.to = note}});
   EXPECT_EQ(collect(items), up_to(3));
-  EXPECT_THAT(told.all().at(0), HasSubstr(" ms, after a sleep. "));
+  EXPECT_THAT(received.all().at(0), HasSubstr(" ms, after a sleep. "));
 }
 
-TEST(Watchdog, TellsOfAStallWhileTheReactorIsBlocked) {
+TEST(Watchdog, ReportsAStallWhileTheReactorIsBlocked) {
   runtime runtime({.threads = 1});
   test::gate gate;
-  told_texts told;
+  received_texts received;
   auto note = [&](const std::string& text) {
-    told.add(text);
+    received.add(text);
     if (text.starts_with("lade: the consumer has waited")) gate.open();
   };
   auto block = [&](int i) -> task<int> {
@@ -491,9 +494,9 @@ TEST(Watchdog, TellsOfAStallWhileTheReactorIsBlocked) {
   EXPECT_EQ(collect(items), up_to(3));
 }
 
-// The reactor wakes the pool's thread for the first item after the steps of its turn, of which the
-// second never ends.
-TEST(Watchdog, WakesWhomABlockedReactorWasToWake) {
+// The reactor wakes the pool's thread for the first item after the steps of its turn. The second
+// step never ends.
+TEST(Watchdog, WakesTheThreadsThatABlockedReactorWouldWake) {
   runtime runtime({.threads = 1, .reactors = 1});
   test::gate first_is_there;
   bool first_has_run = false;  // known to the one reactor, whose workers may begin in any order

@@ -51,7 +51,7 @@ TEST(StageOverview, SaysWhatTheFeederWaitsFor) {
   EXPECT_THAT(text(over), HasSubstr("its input has ended, the next stage does not wait\n"));
 }
 
-TEST(StageOverview, OfAStageInPlaceHasTheItemThatItIsCalledFor) {
+TEST(StageOverview, OfAnInlineStageNamesTheItemOfItsCall) {
   clock::time_point now(100s);
   EXPECT_EQ(to_string("x", std::nullopt, now), "x: runs inline, and is not called now\n");
   auto called_for = item(3, item_overview::doing::works);

@@ -26,7 +26,7 @@ TEST(ProcessStatistics, AreThoseOfThisProcess) {
   EXPECT_TRUE(now.cpu_user && now.cpu_system);
 }
 
-TEST(ProcessStatistics, TellOfDisksAndNetworksWhereTheKernelDoes) {
+TEST(ProcessStatistics, HaveDiskAndNetworkBytesIfTheKernelReportsThem) {
   auto now = read_process_statistics();
   EXPECT_EQ(now.disk_read_bytes.has_value(), access("/proc/self/io", R_OK) == 0);
   EXPECT_EQ(now.disk_written_bytes.has_value(), access("/proc/self/io", R_OK) == 0);
@@ -90,7 +90,7 @@ TEST(ProcNumber, OddTextHasNone) {
 static const std::string headings =
     "Inter-|   Receive              |  Transmit\n face |bytes    packets errs |bytes  packets\n";
 
-TEST(NetworkBytes, AreTheSumOfAllInterfacesButTheLoopback) {
+TEST(NetworkBytes, AreTheSumOfAllOtherInterfaces) {
   auto sum = network_bytes_of(headings +
                               "    lo: 99 1 0 0 0 0 0 0 99 1 0 0 0 0 0 0\n"
                               "  eth0:1000 2 0 0 0 0 0 0 200 3 0 0 0 0 0 0\n"
@@ -108,7 +108,7 @@ TEST(NetworkBytes, OddTextHasNone) {
   EXPECT_FALSE(network_bytes_of(headings));
 }
 
-TEST(NetworkBytes, OfTheLoopbackAloneAreNone) {
+TEST(NetworkBytes, ExcludeTheLoopback) {
   auto sum = network_bytes_of(headings + "lo: 1 2 3 4 5 6 7 8 9\n");
   ASSERT_TRUE(sum);
   EXPECT_EQ(sum->in + sum->out, 0u);

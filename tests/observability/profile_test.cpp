@@ -79,7 +79,7 @@ TEST(Profile, RunsEveryStageAloneAtSeveralConcurrencies) {
   EXPECT_THAT(given, ElementsAre(16u, 16u, 16u, 8u, 2u));
 }
 
-TEST(Profile, MakesWhatAStageTakesBeforeItBegins) {
+TEST(Profile, PreparesTheInputOfAStageBeforeItStarts) {
   runtime runtime({.threads = 2});
   std::atomic<int> before = 0;
   std::atomic<bool> mixed = false;
@@ -183,7 +183,7 @@ TEST(Profile, CountsStagesWithoutANameToTheNext) {
   EXPECT_EQ(stages[2].trials.front().items, 3u);
 }
 
-TEST(Profile, RunsStagesWithTheOptionsGiven) {
+TEST(Profile, UsesTheOptionsOfTheRun) {
   runtime runtime({.threads = 2});
   auto stages = profile(runtime, from(numbers{10}) | map(refuse_odd, {.name = "refuse"}),
                         {.run = {.on_error = on_error::skip}});
@@ -220,7 +220,7 @@ TEST_F(ProfileOfARun, HasItsOptions) {
   EXPECT_EXIT(exit_after(items_but_odd_ones), testing::ExitedWithCode(5), "is the slowest");
 }
 
-TEST_F(ProfileOfARun, LetsItGoOnWhenItFails) {
+TEST_F(ProfileOfARun, DoesNotFailTheRunWhenItFails) {
   auto items_after_a_failure = [](runtime& where) {
     std::atomic<int> calls = 0;
     auto refuse_once = [&](int i) {
@@ -245,7 +245,7 @@ TEST_F(ProfileOfARun, IsNotThatOfATrial) {
               "^profiled\nlade: profile of 8 items of each source\nstage .*is the slowest");
 }
 
-TEST_F(ProfileOfARun, IsNoTimeForWhichTheRunIsWaitedFor) {
+TEST_F(ProfileOfARun, DoesNotCountAsWaitOfTheConsumer) {
   auto is_left_out = [](runtime& where) {
     auto items = where.run(from(numbers{10}) | map([](int i) { return i; }));
     collect(items);
@@ -273,7 +273,7 @@ TEST_F(ProfileOfARun, IsOfTheFirstRankAlone) {
   EXPECT_EXIT(as_second_rank(), testing::ExitedWithCode(10), "^$");
 }
 
-TEST_F(ProfileOfARun, AWrongNumberIsOneLineAndTheRunGoesOn) {
+TEST_F(ProfileOfARun, AWrongNumberIsReportedAndTheRunContinues) {
   for (auto* wrong : {"many", "0", "-1", "8x", "1073741825", "99999999999999999999"}) {
     auto line =
         "^lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not \"" +
@@ -282,7 +282,7 @@ TEST_F(ProfileOfARun, AWrongNumberIsOneLineAndTheRunGoesOn) {
   }
 }
 
-TEST(Profile, StagesOfOneNameAreToldApart) {
+TEST(Profile, NumbersStagesWithTheSameName) {
   runtime runtime({.threads = 2});
   auto same = [](int i) { return i; };
   auto half = [](int i) { return i % 2 ? std::optional<int>(i) : std::nullopt; };

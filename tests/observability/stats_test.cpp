@@ -91,7 +91,7 @@ static stage_statistics in_place(const char* name, unsigned inputs) {
   return stage;
 }
 
-TEST(Verdict, NamesTheBusyStageAndWhomItHoldsBack) {
+TEST(Verdict, NamesTheBusyStageAndTheBlockedOne) {
   auto waiting = reader(20s);
   waiting.output_wait = 8s;
   EXPECT_EQ(verdict(run_of({waiting, decoder(77600ms)})),
@@ -116,7 +116,7 @@ TEST(Verdict, MoreThreadsThanCpusAreNotAdvised) {
       "decode_image is the bottleneck: 8 workers busy 97 % of the time: all CPUs are in use.");
 }
 
-TEST(Verdict, BusyReadsWantMoreConcurrency) {
+TEST(Verdict, BusyReadsNeedMoreConcurrency) {
   EXPECT_EQ(verdict(run_of({reader(630s), decoder(10s)})),
             "read is the bottleneck: 64 tasks busy 98 % of the time: raise the concurrency of "
             "read.");
@@ -166,12 +166,12 @@ TEST(Verdict, NamesTheCpusThatAutomaticStagesShare) {
             "time, mostly with decode_image: raise tune.cpus.");
 }
 
-TEST(Verdict, AnAutomaticStageThatLimitsAloneWantsMoreCpus) {
+TEST(Verdict, AnAutomaticStageThatLimitsAloneNeedsMoreCpus) {
   EXPECT_EQ(verdict(run_of_automatic({decoder(29s)})),
             "decode_image is the bottleneck: 3 workers busy 97 % of the time: raise tune.cpus.");
 }
 
-TEST(Verdict, LooksBeforeTheFirstStageWhenNobodyIsBusy) {
+TEST(Verdict, NamesTheInputOfTheFirstStageWhenNoStageIsBusy) {
   auto waiting = reader(2s);
   waiting.input_wait = 9s;
   EXPECT_THAT(verdict(run_of({waiting, decoder(3s)})),
@@ -199,7 +199,7 @@ TEST(Verdict, ReadersThatLackMemoryNameTheBudget) {
   EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck"));
 }
 
-TEST(Verdict, ReadersThatWaitForMemoryAheadOfABusyStageHoldUpNothing) {
+TEST(Verdict, ReadersThatWaitForMemoryAheadOfABusyStageAreNotBlamed) {
   auto ahead = reader(630s);
   ahead.slots = 128;
   ahead.memory_wait = 9s;
@@ -239,7 +239,7 @@ TEST(Verdict, PausesAreNotTakenForWorkOfTheCpus) {
   EXPECT_THAT(verdict(run), HasSubstr("pausing between attempts 99 %"));
 }
 
-TEST(Verdict, OfCallsThatHaveNotReturnedNothingIsKnown) {
+TEST(Verdict, SaysThatUnreturnedCallsMayComputeOrWait) {
   auto hung = decoder(80s);
   hung.returned = {};
   EXPECT_EQ(verdict(run_of({hung})),
@@ -251,7 +251,7 @@ TEST(Verdict, OfCallsThatHaveNotReturnedNothingIsKnown) {
               AllOf(StartsWith("The CPU pool is the bottleneck"), EndsWith("is not known yet.")));
 }
 
-TEST(Verdict, WorkersThatWaitInPlainFunctionsAreToldToAwait) {
+TEST(Verdict, AdvisesToAwaitIfWorkersWaitInPlainFunctions) {
   auto stage = decoder(77600ms);
   stage.cpu = 4s;
   EXPECT_EQ(verdict(run_of({stage})),
@@ -259,7 +259,7 @@ TEST(Verdict, WorkersThatWaitInPlainFunctionsAreToldToAwait) {
             "compute 5 %: have its function return a task and await, or raise threads.");
 }
 
-TEST(Verdict, HowWorkersSpendTheirTimeStandsBesideThem) {
+TEST(Verdict, StatesHowMuchOfTheBusyTimeWorkersCompute) {
   auto stage = decoder(77600ms);
   stage.cpu = 4s;
   auto before = reader(20s);
@@ -270,7 +270,7 @@ TEST(Verdict, HowWorkersSpendTheirTimeStandsBesideThem) {
                  "they compute 5 %; read is blocked on output 85 % of the time: have"));
 }
 
-TEST(Verdict, ThreadsThatArePreemptedAreNotToldToAwait) {
+TEST(Verdict, DoesNotAdviseToAwaitIfThreadsArePreempted) {
   auto stage = decoder(77600ms);
   stage.cpu = 19400ms;
   stage.preempted = 54320ms;
@@ -297,7 +297,7 @@ static stage_statistics awaiting(std::chrono::nanoseconds busy) {
   return stage;
 }
 
-TEST(Verdict, AFlatMapThatAwaitsWantsMoreConcurrency) {
+TEST(Verdict, AFlatMapThatAwaitsNeedsMoreConcurrency) {
   EXPECT_EQ(verdict(run_of({awaiting(76s)})),
             "expand is the bottleneck: 8 workers busy 95 % of the time, of which they await 90 %: "
             "raise the concurrency of expand.");
@@ -308,12 +308,12 @@ TEST(Verdict, AFlatMapThatAwaitsWantsMoreConcurrency) {
             "90 %: raise the concurrency of expand.");
 }
 
-TEST(Verdict, WhatIsAwaitedIsNoUseOfThePool) {
+TEST(Verdict, AwaitedTimeIsNoUseOfThePool) {
   EXPECT_THAT(verdict(run_of({awaiting(45s), decoder(33s)})),
               StartsWith("No stage limits the run by itself"));
 }
 
-TEST(Verdict, APoolThatWaitsIsToldToAwait) {
+TEST(Verdict, AdvisesToAwaitIfThePoolWaits) {
   auto first = decoder(33s);
   auto second = decoder(45s);
   first.cpu = second.cpu = 3s;
@@ -334,7 +334,7 @@ static stage_statistics uneven(int fast, int slow) {
   return stage;
 }
 
-TEST(Verdict, OneSlowItemInAHundredWantsALargerBuffer) {
+TEST(Verdict, OneSlowItemInAHundredNeedsALargerBuffer) {
   EXPECT_EQ(
       verdict(run_of({uneven(9'900, 100)})),
       "Slow items block decode_image: one in 100 takes 122 ms or more, the median 1.02 ms. The "
@@ -352,7 +352,7 @@ TEST(Verdict, SlowItemsThatTakeLittleTimeTogetherAreNotTheReason) {
   EXPECT_THAT(verdict(run_of({uneven(9'900, 20)})), Not(HasSubstr("Slow items")));
 }
 
-TEST(Verdict, SlowItemsAreNoneWhereAllAreAlike) {
+TEST(Verdict, ReportsNoSlowItemsIfAllAreEquallySlow) {
   EXPECT_THAT(verdict(run_of({uneven(9'900, 0)})), Not(HasSubstr("Slow items")));
   EXPECT_THAT(verdict(run_of({uneven(0, 9'900)})), Not(HasSubstr("Slow items")));
 }
@@ -389,17 +389,17 @@ static std::vector<stage_statistics> slow_and_quick_branch() {
 TEST(Verdict, NamesTheSourceOfTheBranchThatWaitsForIt) {
   auto stages = slow_and_quick_branch();
   stages.push_back(in_place("merge", 2));
-  auto told =
+  auto expected =
       "source is the bottleneck: no stage with workers is busy, and slow is starved 95 % of the "
       "time.";
   auto run = run_of(stages);
   run.sink_wait = 9s;
-  EXPECT_EQ(verdict(run), told);
+  EXPECT_EQ(verdict(run), expected);
   std::ranges::rotate(run.stages.begin(), run.stages.begin() + 2, run.stages.begin() + 4);
-  EXPECT_EQ(verdict(run), told);
+  EXPECT_EQ(verdict(run), expected);
 }
 
-TEST(Verdict, NamesWhatIsBehindSeveralBranches) {
+TEST(Verdict, NamesTheStageBehindSeveralBranches) {
   auto stages = slow_and_quick_branch();
   stages[1].input_wait = stages[1].next_starved = 1s;
   stages.push_back(in_place("zip", 2));
@@ -469,7 +469,7 @@ TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
             "waits 90 % of the time.");
 }
 
-TEST(Verdict, AStageOfAnotherBranchIsNotHeldBack) {
+TEST(Verdict, AStageOfAnotherBranchIsNotCalledBlocked) {
   auto stages = slow_and_quick_branch();
   stages[3].busy = 77600ms;
   stages[1].output_wait = 9s;
@@ -525,14 +525,14 @@ TEST(Verdict, ARunThatIsTooShortToJudgeSaysSo) {
   EXPECT_EQ(verdict(run), "Too short to judge: a run of 4.00 ms is mostly start-up.");
 }
 
-TEST(Verdict, EscapesWhatANameMayNotWriteToATerminal) {
+TEST(Verdict, EscapesControlCharactersInNames) {
   auto odd = decoder(77600ms);
   odd.name = "a\x1b[2Jb\n";
   EXPECT_THAT(verdict(run_of({odd})), StartsWith("a\\x1b[2Jb\\n is the bottleneck"));
   EXPECT_THAT(table(run_of({odd})), HasSubstr("\na\\x1b[2Jb\\n  "));
 }
 
-TEST(Printable, EscapesControlCharactersAndWhatIsNoText) {
+TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("gr\xc3\xb6\xc3\x9f"
                       "er \xe2\x82\xac.jpg"),
             "gr\xc3\xb6\xc3\x9f"
@@ -778,7 +778,7 @@ TEST(CallTime, AsManyCallersAsAStageMayHaveBeginAndEndInLinearTime) {
   EXPECT_EQ(calls.until(detail::clock::now()).all.count(), std::int64_t{detail::most_calls} + 1000);
 }
 
-TEST(CpuTimes, TellAWaitFromACpuThatOthersHave) {
+TEST(CpuTimes, DistinguishWaitsFromPreemption) {
   detail::cpu_times times;
   times.add({.cpu = 5, .waits = 7, .preemptions = 1}, {.cpu = 25, .waits = 7, .preemptions = 3},
             100ns, 2);
@@ -907,13 +907,13 @@ static run_statistics meanwhile(const run<T>& of) {
   return of.statistics() - before;
 }
 
-// That one of the waits lasted so long, as far as a histogram tells.
+// One of the waits lasted so long, within the resolution of the histogram.
 static void expect_a_wait_of(std::chrono::nanoseconds time, const duration_counts& waits) {
   EXPECT_GE(waits.total(), 1u);
   EXPECT_GE(waits.quantile(1), time * 9 / 10);
 }
 
-TEST(RunStatistics, TellThatAStageWaitsForRoomAndTheNextForItsFunction) {
+TEST(RunStatistics, ShowThatAStageIsBlockedByTheFunctionOfTheNext) {
   runtime runtime({.threads = 4});
   test::gate gate;
   auto hold = [&](int i) {
@@ -963,7 +963,7 @@ static stage_statistics stage_of(const run_statistics& run, std::string_view nam
   return stage == run.stages.end() ? stage_statistics() : *stage;
 }
 
-// Calls test(stage, name) for stages that take their items in coroutines of their own.
+// Calls test(stage, name) for stages that take their items in separate coroutines.
 template <class Test>
 static void for_each_taking_stage(Test test) {
   using items = pipeline<int>;
@@ -989,7 +989,7 @@ static void for_each_taking_stage(Test test) {
   test(parts, "route_batches");
 }
 
-TEST(RunStatistics, TellThatAStageWithSeveralQueuesIsBlocked) {
+TEST(RunStatistics, ShowThatAStageWithSeveralQueuesIsBlocked) {
   for_each_taking_stage([](auto taking, auto name) {
     runtime runtime({.threads = 4});
     auto items = runtime.run(taking(from(up_to(50))));
@@ -1003,7 +1003,7 @@ TEST(RunStatistics, TellThatAStageWithSeveralQueuesIsBlocked) {
   });
 }
 
-TEST(RunStatistics, TellThatAStageWithSeveralQueuesWaitsForItsInputs) {
+TEST(RunStatistics, ShowThatAStageWithSeveralQueuesIsStarved) {
   for_each_taking_stage([](auto taking, auto name) {
     runtime runtime({.threads = 4});
     test::gate gate;
@@ -1139,7 +1139,7 @@ TEST(RunStatistics, NameTheSlowestItems) {
   EXPECT_EQ(slow->positions, lineage(1));
 }
 
-TEST(RunStatistics, AreOfTheTimeUntilTheRunHasEnded) {
+TEST(RunStatistics, StopCountingAtTheEndOfTheRun) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(3)) | map([](int i) { return i; }));
   EXPECT_EQ(items.statistics().first_item, 0ns);
@@ -1156,7 +1156,7 @@ TEST(RunStatistics, AreOfTheTimeUntilTheRunHasEnded) {
   EXPECT_EQ(items.statistics().sink_wait, ended.sink_wait);
 }
 
-TEST(RunStatistics, OfAnIntervalHaveTheFirstItemIfItCameInIt) {
+TEST(RunStatistics, OfAnIntervalHaveAFirstItemThatWasDeliveredInIt) {
   run_statistics before, first, last;
   before.elapsed = 2s;
   first.elapsed = 5s;
@@ -1168,7 +1168,7 @@ TEST(RunStatistics, OfAnIntervalHaveTheFirstItemIfItCameInIt) {
   EXPECT_EQ((before - run_statistics()).first_item, 0s);
 }
 
-TEST(RunStatistics, CountTheBytesOfTheItemsThatAStageHasGiven) {
+TEST(RunStatistics, CountTheBytesOfTheItemsThatAStageYields) {
   runtime runtime({.threads = 2});
   auto fetch = [](int i) { return sample(std::to_string(i)).with_data(buffer(1000)); };
   auto items = runtime.run(from(up_to(3)) | map(fetch, {.name = "fetch"}));
@@ -1189,7 +1189,7 @@ TEST(RunStatistics, CountNoBytesOfItemsWhoseSizeThrows) {
   EXPECT_EQ(items.statistics().stages.at(1).bytes, 0u);
 }
 
-TEST(RunStatistics, CountNoBytesOfMemoryThatAFunctionDoesNotGive) {
+TEST(RunStatistics, CountNoBytesOfMemoryThatAFunctionDoesNotReturn) {
   runtime runtime({.threads = 2});
   auto crop = [](int) {
     auto scratch = allocate_now(1 << 20);
@@ -1202,7 +1202,7 @@ TEST(RunStatistics, CountNoBytesOfMemoryThatAFunctionDoesNotGive) {
   }
 }
 
-TEST(RunStatistics, TellThatAllWaitForTheSource) {
+TEST(RunStatistics, ShowThatAllStagesAreStarvedByTheSource) {
   runtime runtime({.threads = 2});
   test::gate gate;
   auto source = [&gate, i = 0]() mutable -> std::optional<int> {
@@ -1238,7 +1238,7 @@ TEST(RunStatistics, TellThatAllWaitForTheSource) {
   EXPECT_EQ((ended - ended).sink_waits.total(), 0u);
 }
 
-TEST(RunStatistics, TellThatItemsWaitForTheConsumer) {
+TEST(RunStatistics, ShowThatItemsWaitForTheConsumer) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(20)), {.ready = 2});
   run_statistics full;  // two items are ready, and one more has been made
@@ -1277,7 +1277,7 @@ TEST(RunStatistics, MayBeReadWhileStagesAreOpened) {
   EXPECT_EQ(last.back().own_threads, 2u);
 }
 
-TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
+TEST(RunStatistics, HaveTheCpuTimeOfPlainFunctions) {
   runtime runtime({.threads = 2});
   auto compute = [](int i) {
     random draw(static_cast<std::uint64_t>(i));
@@ -1296,7 +1296,7 @@ TEST(RunStatistics, TellTheCpuTimeOfPlainFunctions) {
   EXPECT_GT(stages[2].cpu.count(), 0);
 }
 
-// Gives an item, and the next when it may.
+// Yields an item, and the next one after go_on().
 class held_source {
  public:
   async_generator<int> operator()() const {
@@ -1312,7 +1312,7 @@ class held_source {
   std::shared_ptr<event> may_go_on_ = std::make_shared<event>();
 };
 
-// Of the last stage, after its function was held in a call for some time, of which it tells.
+// Statistics of the last stage after a call of its function was blocked for `took`.
 template <class T, class Held>
 static stage_statistics after_a_long_call(run<T>& items, Held& held,
                                           std::chrono::nanoseconds& took) {
@@ -1328,7 +1328,7 @@ static stage_statistics after_a_long_call(run<T>& items, Held& held,
   return items.statistics().stages.back();
 }
 
-TEST(RunStatistics, TellHowLongFunctionsTakeAndHowLittleOfThatTheyCompute) {
+TEST(RunStatistics, HaveTheDurationsAndTheCpuTimeOfFunctions) {
   runtime runtime({.threads = 2});
   test::gate gate;
   auto hold = [&](int i) {
@@ -1349,7 +1349,7 @@ TEST(RunStatistics, TellHowLongFunctionsTakeAndHowLittleOfThatTheyCompute) {
   EXPECT_LT(stage.cpu, stage.busy / 2);
 }
 
-TEST(RunStatistics, TellTheTimeOfPartsThatAreAwaitedFromThatOfOthers) {
+TEST(RunStatistics, SeparateTheAwaitedTimeOfParts) {
   for (unsigned concurrency : {1u, 2u}) {
     event may_begin;
     // The first call of a stage is always measured, which one in place does not do with all.
@@ -1413,9 +1413,9 @@ TEST(VerdictOfARun, NamesASlowSource) {
     if (i == 2) gate.pass();
     return i < 4 ? std::optional(i++) : std::nullopt;
   };
-  auto told = verdict_while(
+  auto text = verdict_while(
       runtime, from(slow) | quick("quick"), 2, [&] { gate.wait_for(1); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("source is the bottleneck"));
+  EXPECT_THAT(text, HasSubstr("source is the bottleneck"));
 }
 
 TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
@@ -1429,10 +1429,10 @@ TEST(VerdictOfARun, NamesTheSlowOneOfTwoSources) {
     std::vector<pipeline<int>> inputs{from(slow) | quick("behind_slow"),
                                       from(up_to(60)) | quick("quick")};
     if (!slow_first) std::ranges::reverse(inputs);
-    auto told = verdict_while(
+    auto text = verdict_while(
         runtime, merge(inputs), slow_first ? 4 : 5, [&] { gate.wait_for(1); },
         [&] { gate.open(); });
-    EXPECT_THAT(told, HasSubstr(" is the bottleneck: no stage with workers is busy, and "
+    EXPECT_THAT(text, HasSubstr(" is the bottleneck: no stage with workers is busy, and "
                                 "behind_slow is starved"));
   }
 }
@@ -1457,7 +1457,7 @@ static stage_statistics while_empty(const Make& attach, const std::string& name)
   return found;
 }
 
-TEST(Statistics, StagesThatHoldResultsOfPathsTellThatTheyAreEmpty) {
+TEST(Statistics, StagesWithPathsReportThatTheyAreEmpty) {
   auto same = map([](int i) { return i; }, {.concurrency = 1});
   auto all_same = map([](std::vector<int> all) { return all; }, {.concurrency = 1});
   auto to_first = [](int) { return 0; };
@@ -1480,10 +1480,10 @@ TEST(VerdictOfARun, NamesAStageInsideOfLongCalls) {
     gate.pass();
     return i;
   };
-  auto told = verdict_while(
+  auto text = verdict_while(
       runtime, from(up_to(10)) | map(hold, {.concurrency = 2, .name = "slow"}) | quick("quick"), 0,
       [&] { gate.wait_for(2); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("slow is the bottleneck: 2 workers busy 100 % of the time"));
+  EXPECT_THAT(text, HasSubstr("slow is the bottleneck: 2 workers busy 100 % of the time"));
 }
 
 TEST(VerdictOfARun, NamesASlowConsumer) {
@@ -1510,8 +1510,8 @@ TEST(VerdictOfARun, NamesAPoolThatStagesShare) {
   };
   auto stages = from(up_to(10)) | map(hold_second, {.concurrency = 2, .name = "first"}) |
                 map(hold, {.concurrency = 2, .name = "second"});
-  auto told = verdict_while(runtime, stages, 0, [&] { gate.wait_for(2); }, [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("The CPU pool is the bottleneck: its 2 threads are busy 100 %"));
+  auto text = verdict_while(runtime, stages, 0, [&] { gate.wait_for(2); }, [&] { gate.open(); });
+  EXPECT_THAT(text, HasSubstr("The CPU pool is the bottleneck: its 2 threads are busy 100 %"));
 }
 
 static task<buffer> held_fetch(int i, event& go_on) {
@@ -1575,10 +1575,10 @@ TEST(VerdictOfARun, NamesASequentialStageBehindAConcurrentOne) {
     gate.pass();
     return true;
   };
-  auto told = verdict_while(
+  auto text = verdict_while(
       runtime, from(up_to(60)) | quick("quick") | filter(hold), 0, [&] { gate.wait_for(1); },
       [&] { gate.open(); });
-  EXPECT_THAT(told, HasSubstr("filter is the bottleneck: it runs inline, busy 100 % of the time"));
+  EXPECT_THAT(text, HasSubstr("filter is the bottleneck: it runs inline, busy 100 % of the time"));
 }
 
 }  // namespace lade::stats_test

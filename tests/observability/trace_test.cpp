@@ -96,7 +96,7 @@ TEST(Trace, HasASpanForEveryItemAndStageAndArrowsBetween) {
   EXPECT_THAT(lines, Contains(AllOf(HasSubstr("consumer"), HasSubstr("\"positions\":\"40-49\""))));
 }
 
-TEST(Trace, HasASpanForEveryCallOfAStageThatWorksInPlace) {
+TEST(Trace, HasASpanForEveryCallOfAnInlineStage) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto add = [](int i) { return i + 1; };
@@ -115,7 +115,7 @@ TEST(Trace, HasASpanForEveryCallOfAStageThatWorksInPlace) {
   EXPECT_EQ(count_of(lines, "\"ph\":\"s\""), 50);
 }
 
-TEST(Trace, HasATrackForEachOfSeveralItemsThatAreTakenApart) {
+TEST(Trace, HasATrackForEachOfSeveralItemsThatAreSplit) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto twice = [](int i) { return std::vector<int>{i, i}; };
@@ -133,7 +133,7 @@ TEST(Trace, HasATrackForEachOfSeveralItemsThatAreTakenApart) {
 TEST(Trace, TheArrowsOfAnItemBeginWithItsFirstCall) {
   temp_dir dir;
   runtime runtime({.threads = 2});
-  auto begun = [&](auto stage) {
+  auto count_arrows = [&](auto stage) {
     {
       trace record(dir / "trace");
       EXPECT_EQ(collect(runtime, from(numbers{20}) | stage, {.trace = &record}).size(), 40u);
@@ -141,8 +141,8 @@ TEST(Trace, TheArrowsOfAnItemBeginWithItsFirstCall) {
     return count_of(lines_of(dir / "trace"), "\"ph\":\"s\"");
   };
   auto twice = [](int i) { return std::vector<int>{i, i}; };
-  EXPECT_EQ(begun(flat_map(twice)), 20);
-  EXPECT_EQ(begun(flat_map(twice, {.concurrency = 2})), 20);
+  EXPECT_EQ(count_arrows(flat_map(twice)), 20);
+  EXPECT_EQ(count_arrows(flat_map(twice, {.concurrency = 2})), 20);
   std::atomic<int> calls = 0;
   auto at_the_second_attempt = [&](int i) {
     if (++calls % 2 == 1) throw std::runtime_error("again");
@@ -150,10 +150,10 @@ TEST(Trace, TheArrowsOfAnItemBeginWithItsFirstCall) {
   };
   auto retried =
       map(at_the_second_attempt, {.concurrency = 1, .retry = {.attempts = 2, .pause = {}}});
-  EXPECT_EQ(begun(chain(retried, flat_map(twice))), 20);
+  EXPECT_EQ(count_arrows(chain(retried, flat_map(twice))), 20);
 }
 
-// Which arrows begin, or go on.
+// The numbers of the arrows that have events of this kind.
 static std::set<std::string> arrows_of(const std::vector<std::string>& lines, char kind) {
   std::set<std::string> ids;
   for (auto& line : lines)
@@ -348,7 +348,7 @@ TEST(Trace, AnArrowEndsWhereItsItemDoes) {
   }
   auto lines = lines_of(dir / "trace");
   EXPECT_EQ(arrows_of(lines, 's'), arrows_of(lines, 'f'));
-  EXPECT_GE(count_of(lines, "\"ph\":\"s\""), 21) << "those of two runs are told apart";
+  EXPECT_GE(count_of(lines, "\"ph\":\"s\""), 21) << "arrows of two runs have different numbers";
   EXPECT_THAT(arrows_of(lines, 's'), SizeIs(count_of(lines, "\"ph\":\"s\"")));
 }
 
@@ -440,7 +440,7 @@ TEST(Trace, CutOffAnywhereItsWholeLinesAreJsonButForTheBracket) {
   }
 }
 
-TEST(Trace, ThatCannotBeWrittenAnyMoreEndsNoRunAndIsToldOnce) {
+TEST(Trace, AWriteFailureEndsNoRunAndIsReportedOnce) {
   temp_dir dir;
   auto why = "write /dev/full: No space left on device";
   testing_support::caught_errors errors;
@@ -455,7 +455,7 @@ TEST(Trace, ThatCannotBeWrittenAnyMoreEndsNoRunAndIsToldOnce) {
   EXPECT_EQ(errors.text(), "lade: " + std::string(why) + "\n");
 }
 
-TEST(Trace, WhatComesAfterItIsFinishedIsLost) {
+TEST(Trace, DropsEventsAfterItIsFinished) {
   temp_dir dir;
   trace record(dir / "trace");
   record.finish();

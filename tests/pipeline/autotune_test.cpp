@@ -99,13 +99,13 @@ TEST(Tuner, KeepsWithinItsBounds) {
 constexpr tuning_sample held_up{.rate = 100, .starved = 0.5, .busy = 0.2, .blocked = 0.6};
 constexpr tuning_sample limits_the_run{.rate = 100, .starved = 1, .busy = 1};
 
-TEST(Tuner, GivesRoomBehindSlowItems) {
+TEST(Tuner, EnlargesTheBufferBehindSlowItems) {
   tuner climb({16, 16}, 256, 768);
   EXPECT_TRUE(climb.step(held_up));
   EXPECT_EQ(climb.now(), (tuner::setting{16, 32}));
 }
 
-TEST(Tuner, SaysNoMoreRoomThanThereIs) {
+TEST(Tuner, KeepsTheBufferWithinTheLimit) {
   tuner climb({16, 16}, 256, 80);
   EXPECT_TRUE(climb.step(held_up));
   EXPECT_TRUE(climb.step(held_up));
@@ -161,7 +161,7 @@ static task<int> wait_a_little(int i) {
   co_return i;
 }
 
-TEST(Autotune, GoesOnInEveryRoundOfARepeat) {
+TEST(Autotune, ContinuesInEveryRoundOfARepeat) {
   runtime runtime({.threads = 2});
   auto stage = map(wait_a_little, {.concurrency = automatic});
   auto items = runtime.run(from(numbers{1000}) | stage | repeat(1'000'000));
@@ -185,7 +185,7 @@ static async_generator<int> count_until(const std::atomic<bool>& enough) {
   }
 }
 
-TEST(Autotune, BeginsAnEpochWithWhatTheLastHasFound) {
+TEST(Autotune, StartsAnEpochWithTheSettingsOfTheLast) {
   runtime runtime({.threads = 2});
   std::atomic<bool> enough = false;
   auto items =
@@ -225,7 +225,7 @@ TEST(Autotune, LeavesAStageThatIsFasterThanTheOneItFeeds) {
   EXPECT_EQ(concurrency(0), 16u);
 }
 
-TEST(Autotune, BeginsNoMoreThanTheMemoryAllows) {
+TEST(Autotune, StartsNoMoreItemsThanTheMemoryAllows) {
   constexpr std::size_t bytes = 1 << 20;
   runtime runtime({.threads = 2, .memory_bytes = 8 * bytes});
   auto fetch = [](int) -> task<buffer> {
@@ -250,7 +250,7 @@ static task<int> wait_inside(occupancy& inside, int i) {
   co_return i;
 }
 
-TEST(Autotune, WorksOnNoMoreItemsThanItIsSetTo) {
+TEST(Autotune, HasNoMoreItemsInFlightThanItsMaximum) {
   runtime runtime({.threads = 2});
   occupancy inside;
   auto wait = [&](int i) { return wait_inside(inside, i); };
@@ -301,7 +301,7 @@ TEST(Autotune, LeavesTheTrainerItsCpus) {
   EXPECT_EQ(most_calls(1, {.cpus = 4}), 1);
 }
 
-TEST(Autotune, HasAsManyCallsAtATimeAsItMay) {
+TEST(Autotune, UsesAllItsCpus) {
   runtime runtime({.threads = 4});
   gate both;
   auto meet = [&](int i) {
@@ -322,7 +322,7 @@ static task<int> take_one_and_leave(runtime& runtime, const pipeline<int>& of) {
   co_return *first;
 }
 
-TEST(Autotune, ARunMayEndWhereItsOneCpuIsInUse) {
+TEST(Autotune, ARunMayEndWhileItsOneCpuIsInUse) {
   runtime runtime({.threads = 2});
   auto compute = [](int i) { return i + 1; };
   auto twice = from(numbers{-1}) | map(compute, {.concurrency = automatic}) |
@@ -354,7 +354,7 @@ static async_generator<int> in_bursts(async_generator<int> in) {
 
 static const auto bursts = from(numbers{1'000'000}) | through(in_bursts);
 
-TEST(Autotune, DeepensAQueueWhoseItemsComeInBursts) {
+TEST(Autotune, DeepensAQueueWhoseItemsArriveInBursts) {
   runtime runtime({.threads = 2});
   auto slow = [](int i) {
     std::this_thread::sleep_for(1ms);
@@ -368,7 +368,7 @@ TEST(Autotune, DeepensAQueueWhoseItemsComeInBursts) {
   EXPECT_EQ(items.settings().at(0).concurrency, 0u);
 }
 
-TEST(Autotune, DeepensTheOutputQueueOfARunWhoseItemsComeInBursts) {
+TEST(Autotune, DeepensTheOutputQueueOfARunWhoseItemsArriveInBursts) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(bursts, {.ready = automatic});
   int expected = 0;
@@ -393,11 +393,11 @@ TEST(Autotune, NamesStagesOfOneNameAsTheStatisticsDo) {
   EXPECT_THAT(counted, ElementsAre("source", "map", "prefetch", "map (2)", "prefetch (2)"));
 }
 
-TEST(Autotune, HoldsNoMoreInAQueueThanItMay) {
+TEST(Autotune, QueuesNoMoreItemsThanItsMaximum) {
   runtime runtime({.threads = 2});
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   auto count = [&](int i) {
-    ++begun;
+    ++started;
     return i;
   };
   auto counted = from(numbers{1'000}) | map(count, {.concurrency = 1}) | prefetch(automatic);
@@ -405,10 +405,10 @@ TEST(Autotune, HoldsNoMoreInAQueueThanItMay) {
     auto items = runtime.run(counted, {.ready = automatic, .tune = {.most = 1}});
     EXPECT_EQ(items.wait_next(), 0);
   }
-  EXPECT_LE(begun, 6);  // taken, ready, in the hand of the output queue, and prefetched
+  EXPECT_LE(started, 6);  // taken, ready, in the hand of the output queue, and prefetched
 }
 
-TEST(Autotune, TellsItsSettingsAsCode) {
+TEST(Autotune, PrintsItsSettingsAsCode) {
   std::vector<stage_setting> settings{{"read", 48, 96}, {"prefetch", 0, 8}, {"parse", 3, 3}};
   EXPECT_EQ(to_code(settings),
             "read: {.concurrency = 48, .buffer = 96}\nprefetch: 8\n"

@@ -66,7 +66,7 @@ TEST(Chain, ItsStagesKeepTheirNamesInErrorsAndStatistics) {
   EXPECT_EQ(stages[1].name, "double");
 }
 
-TEST(Chain, GoesOnFromAState) {
+TEST(Chain, ResumesFromAState) {
   runtime runtime({.threads = 2});
   auto all = from(std::vector{0, 1, 2, 3, 4, 5}) | chain(map(twice), filter(is_even));
   auto items = runtime.run(all);

@@ -78,7 +78,7 @@ TEST(MemoryOfPaths, OfOneByteIsEnoughForPathsThatTakeTheirItemsByChildren) {
   EXPECT_EQ(delivered_by(tee(tee(ahead, batches), chain())), 20u);
 }
 
-// Works in place where it has a concurrency of 1.
+// Runs inline with a concurrency of 1.
 struct make_item {
   static constexpr std::size_t memory_needed(int) { return item_bytes; }
   buffer operator()(int) const { return allocate_now(item_bytes); }
@@ -89,7 +89,7 @@ static task<buffer> keep_a_while(buffer item) {
   co_return item;
 }
 
-TEST(MemoryOfPaths, IsExceededByOneItemOrOneForEachInputOfStagesInPlace) {
+TEST(MemoryOfPaths, IsExceededByOneItemOrOnePerInputOfInlineStages) {
   auto peak_of = [](const auto& items) {
     runtime runtime({.threads = 2, .memory_bytes = item_bytes});
     auto run = runtime.run(items, {.ready = 1});
@@ -110,7 +110,7 @@ TEST(MemoryOfPaths, IsExceededByOneItemOrOneForEachInputOfStagesInPlace) {
   EXPECT_LE(peak_of(merge(inputs, {.order = merge_order::arrival}) | slow), 5u);
 }
 
-// Its first call keeps the memory until it may go on.
+// Its first call keeps the memory until the gate opens.
 struct call_at_gate {
   test::gate& gate;
   std::atomic<int>& calls;
@@ -124,7 +124,7 @@ struct call_at_gate {
   }
 };
 
-TEST(MemoryOfPaths, NoCallBeginsWhenAStopEndsTheWaitForMemory) {
+TEST(MemoryOfPaths, NoCallStartsWhenAStopEndsTheWaitForMemory) {
   runtime runtime({.threads = 8, .memory_bytes = item_bytes});
   test::gate gate;
   std::atomic<int> calls = 0;

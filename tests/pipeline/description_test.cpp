@@ -130,7 +130,7 @@ TEST(Description, LinesArePrintable) {
   EXPECT_EQ(items.describe().stages.at(1).name, "clear\x1b[2J\nscreen");
 }
 
-TEST(Description, TellsHowAShardTreatsTheRemainder) {
+TEST(Description, StatesHowAShardTreatsTheRemainder) {
   auto list = list_of(10);
   EXPECT_EQ(to_string((list | shard({1, 4, remainder::keep})).describe()),
             "1 source: from, shard 1 of 4, remainder keep, 3 items\n");
@@ -153,7 +153,7 @@ TEST(Description, IsJson) {
               HasSubstr(R"("size":null,)"));
 }
 
-TEST(Description, TellsWhatAStageMakesOfItsItems) {
+TEST(Description, StatesTheCardinalityOfAStage) {
   auto kind_of = [](const auto& what) { return what.describe().stages.back().cardinality; };
   auto some = [](int i) { return std::optional(i); };
   auto custom = [](async_generator<int> in) { return in; };
@@ -167,7 +167,7 @@ TEST(Description, TellsWhatAStageMakesOfItsItems) {
   EXPECT_EQ(kind_of(list_of(3) | through(custom)), cardinality::custom);
 }
 
-TEST(Description, TellsWhereAStageComputes) {
+TEST(Description, StatesTheExecutorOfAStage) {
   thread_pool own({.threads = 1});
   auto executor_of = [](const auto& what) { return what.describe().stages.back().executor; };
   EXPECT_EQ(executor_of(list_of(3) | map(twice, {.concurrency = 1})), stage_executor::caller);
@@ -181,7 +181,7 @@ TEST(Description, TellsWhereAStageComputes) {
   EXPECT_EQ(executor_of(merge(inputs)), stage_executor::caller);
 }
 
-TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
+TEST(Description, StatesTheOrderingOfAStage) {
   auto order_of = [](const auto& what) { return what.describe().stages.back().ordering; };
   auto custom = [](async_generator<int> in) { return in; };
   EXPECT_EQ(order_of(list_of(3) | map(twice)), stage_ordering::kept);
@@ -193,7 +193,7 @@ TEST(Description, TellsInWhichOrderAStageYieldsItsItems) {
   EXPECT_EQ(order_of(list_of(3) | batch_by(pairs())), stage_ordering::custom);
 }
 
-TEST(Description, TellsHowMuchAStageHolds) {
+TEST(Description, StatesHowMuchAStageHolds) {
   EXPECT_EQ(last_of(list_of(3) | map(twice, {.concurrency = 3, .buffer = 5})).held_items, 8u);
   EXPECT_EQ(last_of(list_of(3) | map(later, {.concurrency = 3})).held_items, 6u);
   EXPECT_EQ(last_of(list_of(3) | map(twice)).held_items, std::nullopt);
@@ -232,7 +232,7 @@ struct fours {
   }
 };
 
-TEST(Description, TellsHowMuchAStageWithSeveralInputsHolds) {
+TEST(Description, StatesHowMuchAStageWithSeveralInputsHolds) {
   const std::vector inputs{list_of(3), list_of(3), list_of(3)};
   auto held_by = [&](const merge_options& options) {
     return last_of(merge(inputs, options)).held_items;
@@ -243,7 +243,7 @@ TEST(Description, TellsHowMuchAStageWithSeveralInputsHolds) {
   EXPECT_EQ(last_of(zip(list_of(3), list_of(3))).held_items, 2u);
 }
 
-TEST(Description, TellsHowMuchAStageWithPathsHolds) {
+TEST(Description, StatesHowMuchAStageWithPathsHolds) {
   auto split_by = [](const auto& stage) { return (list_of(3) | stage).describe().stages.at(1); };
   // Before one path up to 3 * 5 items and 5 before each other, one taken by each path, and three
   // results of each.
@@ -255,7 +255,7 @@ TEST(Description, TellsHowMuchAStageWithPathsHolds) {
   EXPECT_EQ(split_by(tee(tee_options{.buffer = 0}, map(twice), chain())).held_items, 2 * 4u);
 }
 
-TEST(Description, TellsHowManyBatchesARouteOfBatchesHolds) {
+TEST(Description, StatesHowManyBatchesARouteOfBatchesHolds) {
   auto split_by = [](std::size_t buffer) {
     auto routed = list_of(9) | batch(3) |
                   route_batches(half_of, route_options{.buffer = buffer}, chain(), chain());
@@ -265,7 +265,7 @@ TEST(Description, TellsHowManyBatchesARouteOfBatchesHolds) {
   EXPECT_EQ(split_by(0).held_items, 1u);
 }
 
-TEST(Description, TellsHowMuchAFlatMapHolds) {
+TEST(Description, StatesHowMuchAFlatMapHolds) {
   auto held_by = [](const flat_map_options& options) {
     return last_of(list_of(3) | flat_map(test::up_to, options)).held_items;
   };
@@ -279,7 +279,7 @@ TEST(Description, TellsHowMuchAFlatMapHolds) {
   EXPECT_EQ(held_by({.concurrency = automatic}), std::nullopt);
 }
 
-TEST(Description, TellsHowMuchASourceOfShardsHolds) {
+TEST(Description, StatesHowMuchASourceOfShardsHolds) {
   auto held_by = [](const from_shards_options& options) {
     return last_of(from_shards(ten_each(9), options)).held_items;
   };
@@ -288,7 +288,7 @@ TEST(Description, TellsHowMuchASourceOfShardsHolds) {
   EXPECT_EQ(held_by({.concurrency = 4, .buffer = 5}), 4 * 7 + 6u);
 }
 
-TEST(Description, TellsHowMuchABucketHolds) {
+TEST(Description, StatesHowMuchABucketHolds) {
   auto held_by = [](const bucket_options& options) {
     return last_of(list_of(3) | bucket(length_of, options)).held_items;
   };
@@ -297,7 +297,7 @@ TEST(Description, TellsHowMuchABucketHolds) {
   EXPECT_EQ(held_by({.padded = 100}), std::nullopt);  // items of length 0 have no limit
 }
 
-TEST(Description, TellsHowMuchAStageOfAStreamHolds) {
+TEST(Description, StatesHowMuchAStageOfAStreamHolds) {
   auto stream = list_of(9) | map(twice);
   EXPECT_EQ(last_of(stream | take(2)).held_items, 0u);
   EXPECT_EQ(last_of(list_of(9) | batch(2) | unbatch()).held_items, 1u);
@@ -511,7 +511,7 @@ TEST(Description, OptionsOfASourceOfShardsArePrinted) {
 }
 
 // In the words of the error that a run's state() throws.
-TEST(Description, TellsWhyAStageRefusesAState) {
+TEST(Description, StatesWhyAStageRefusesAState) {
   auto custom = [](async_generator<int> in) { return in; };
   auto list = list_of(9);
   auto mapped = list | map(twice);
@@ -635,7 +635,7 @@ TEST(Description, SizesAreThoseOfRuns) {
   }
 }
 
-TEST(Description, SizesThatOnlyARunCanTellAreNone) {
+TEST(Description, HasNoSizeThatOnlyARunDetermines) {
   auto list = list_of(10);
   EXPECT_EQ(from(test::numbers{3}).size(), std::nullopt);
   EXPECT_EQ((list | filter(is_even)).size(), std::nullopt);

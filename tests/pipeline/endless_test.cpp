@@ -128,7 +128,7 @@ static task<int> acquire_and_release() {
   co_return times;
 }
 
-TEST(Endless, PermitsTakenAndGivenBack) { EXPECT_EQ(sync_wait(acquire_and_release()), million); }
+TEST(Endless, PermitsAcquiredAndReleased) { EXPECT_EQ(sync_wait(acquire_and_release()), million); }
 
 static int add_one(int item) { return item + 1; }
 
@@ -141,7 +141,7 @@ TEST(Endless, StagesOfAPipeline) {
   EXPECT_EQ(items, (std::vector<int>{1000, 1001, 1002}));
 }
 
-TEST(Endless, ItemsOfAStageThatGivesThemAtOnce) {
+TEST(Endless, ItemsOfAStageWhoseResultsAreReady) {
   constexpr int many = 100'000;
   std::vector<int> numbers(many);
   std::iota(numbers.begin(), numbers.end(), 0);

@@ -75,7 +75,7 @@ TEST(Epochs, MayMergeWithOtherWeightsInEach) {
   EXPECT_EQ(seen, (std::vector<std::vector<int>>{{1, 2}, {10, 20}, {1, 2}}));
 }
 
-TEST(Epochs, OfWhichThereAreNoneAreNone) {
+TEST(Epochs, ACountOfZeroYieldsNoEpoch) {
   runtime runtime({.threads = 1});
   epochs none(runtime, shuffled(3), 0);
   EXPECT_EQ(none.next(), nullptr);
@@ -121,8 +121,8 @@ TEST(Epochs, OfAListMayHaveNoItemsOrOne) {
   }
 }
 
-static async_generator<int> count_from(int first, int count, event& begun) {
-  begun.set();
+static async_generator<int> count_from(int first, int count, event& started) {
+  started.set();
   for (int i = first; i < first + count; ++i) {
     int item = i;
     co_yield item;
@@ -139,15 +139,15 @@ TEST(Epochs, BehindARouteHaveTheItemsOfASlowPathAsWell) {
   constexpr int count = 5;
   constexpr int size = 8;  // so that all have room before the slow path
   runtime runtime({.threads = 2});
-  std::vector<event> begun(count + 1);
-  begun[count].set();
+  std::vector<event> started(count + 1);
+  started[count].set();
   int opened = 0;  // one after the other
   auto source = from([&] {
     auto epoch = static_cast<std::size_t>(opened++);
-    return count_from(size * static_cast<int>(epoch), size, begun[epoch]);
+    return count_from(size * static_cast<int>(epoch), size, started[epoch]);
   });
   auto wait = [&](int i) {
-    return pass_when_set(begun[static_cast<std::size_t>(i / size) + 1], i);
+    return pass_when_set(started[static_cast<std::size_t>(i / size) + 1], i);
   };
   auto routed =
       source | route([](int i) { return i % 2; }, map(wait), map([](int i) { return i; }));
@@ -183,7 +183,7 @@ TEST(Epochs, HaveTheNextReadyBeforeTheLastIsOver) {
   EXPECT_EQ(collect(*second).size(), 6u);
 }
 
-TEST(Epochs, DoNotBeginBeforeTheSourceOfTheLastIsOver) {
+TEST(Epochs, DoNotStartBeforeTheSourceOfTheLastEnds) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   auto counted = from(numbers{1000}) | map([&](int i) {
@@ -225,7 +225,7 @@ TEST(Epochs, AreReadyBehindACacheBeforeTheLastIsOver) {
   wait_until([&] { return calls == 18; });
 }
 
-TEST(Epochs, BeginWhenAllSourcesOfTheLastAreOver) {
+TEST(Epochs, StartWhenAllSourcesOfTheLastHaveEnded) {
   runtime runtime({.threads = 3});
   gate slow;
   std::atomic<bool> over = false;
@@ -257,7 +257,7 @@ static async_generator<int> count_opened(std::atomic<int>& opened) {
   for (int i = 0; i < 500; ++i) co_yield round;
 }
 
-TEST(Epochs, BeginAfterTheLastRoundOfARepeat) {
+TEST(Epochs, StartAfterTheLastRoundOfARepeat) {
   runtime runtime({.threads = 2});
   std::atomic<int> opened = 0;
   auto rounds = from([&] { return count_opened(opened); }) | repeat(3);
@@ -271,7 +271,7 @@ TEST(Epochs, BeginAfterTheLastRoundOfARepeat) {
   }
 }
 
-TEST(Epochs, ThatAreLeftMakeWayForTheNext) {
+TEST(Epochs, AnEpochThatIsLeftEarlyIsFollowedByTheNext) {
   runtime runtime({.threads = 2});
   std::vector<int> lengths;
   auto endless = from(numbers{-1}) | map([](int i) { return i; });
@@ -306,7 +306,7 @@ TEST(Epochs, ThatAreAllLeftCallNothingAfterwards) {
   }
 }
 
-TEST(Epochs, GoOnAfterOneThatFails) {
+TEST(Epochs, ContinueAfterOneThatFails) {
   runtime runtime({.threads = 2});
   auto failing = from(numbers{4}) | map([](int i, random draw) {
                    if (i == 2 && draw.below(2)) throw std::runtime_error("no");
@@ -336,7 +336,7 @@ static async_generator<int> five_or_fail(int before_failure) {
   }
 }
 
-TEST(Epochs, GoOnAfterOneWhoseSourceFails) {
+TEST(Epochs, ContinueAfterOneWhoseSourceFails) {
   runtime runtime({.threads = 2});
   const std::vector<int> before_failure{5, 3, 5, 0, 4, 5};
   for (unsigned concurrency : {1u, 4u}) {
@@ -360,7 +360,7 @@ TEST(Epochs, GoOnAfterOneWhoseSourceFails) {
   }
 }
 
-TEST(Epochs, AStopIsThatOfOneAlone) {
+TEST(Epochs, AStopEndsOneEpochOnly) {
   constexpr int size = 1000;  // more than are ever ready
   runtime runtime({.threads = 2});
   auto items = from(numbers{size}) | map([](int i) { return i; });
@@ -374,15 +374,15 @@ TEST(Epochs, AStopIsThatOfOneAlone) {
   auto* whole = all.next();
   EXPECT_EQ(collect(*whole), up_to(size));
   whole->stop();
-  auto* begun = all.next();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(begun->wait_next(), i);
-  stop(*begun);
+  auto* started = all.next();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(started->wait_next(), i);
+  stop(*started);
   EXPECT_EQ(collect(*all.next()), up_to(size));
   EXPECT_EQ(collect(*all.next()), up_to(size));
   EXPECT_EQ(all.next(), nullptr);
 }
 
-TEST(Epochs, HaveTheSeedOfTheStateThatTheyGoOnFrom) {
+TEST(Epochs, HaveTheSeedOfTheStateThatTheyResumeFrom) {
   runtime where({.threads = 2});
   state saved;
   {
@@ -398,7 +398,7 @@ TEST(Epochs, HaveTheSeedOfTheStateThatTheyGoOnFrom) {
   EXPECT_THAT(seeds, ElementsAre(77, 77, 77));
 }
 
-TEST(Epochs, GoOnFromAState) {
+TEST(Epochs, ResumeFromAState) {
   runtime runtime({.threads = 2});
   auto pipeline = shuffled(20);
   state saved;

@@ -123,7 +123,7 @@ TEST(Retry, CallsAgainForTheSameItem) {
   }
 }
 
-TEST(Retry, OfTasksTheSame) {
+TEST(Retry, CallsTasksAgain) {
   runtime runtime({.threads = 1});
   std::atomic<int> calls = 0;
   auto bad_once = [&](int i) -> task<int> {
@@ -149,7 +149,7 @@ TEST(Retry, AfterTheLastAttemptTheFailureCounts) {
   EXPECT_EQ(items.failures().at(0).attempts, 4u);
 }
 
-TEST(Retry, WhatIsNotWorthItIsNotTriedAgain) {
+TEST(Retry, FailuresThatItsConditionRejectsAreNotRetried) {
   runtime runtime({.threads = 1});
   std::atomic<int> calls = 0;
   auto bad = [&](int i) -> int {
@@ -226,7 +226,7 @@ TEST(DeviceLost, EndsTheRunWhateverItsPolicy) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(DeviceLost, IsOnlyWhatItsLibrarySays) {
+TEST(DeviceLost, IsOnlyTheConditionThatItsCategoryReports) {
   runtime runtime({.threads = 1});
   auto bad = [](int) -> int { throw error(std::error_code(1, fragile_category()), "multiply"); };
   EXPECT_THAT(collect(runtime, from(numbers{2}) | map(bad, {.on_error = on_error::skip})),
@@ -249,7 +249,7 @@ TEST(Substitute, OfAnotherTypeIsRefused) {
               ThrowsMessage<error>("odd: the substitute is of another type than its items"));
 }
 
-TEST(OnError, OfTheRunIsForStagesThatDoNotSay) {
+TEST(OnError, OfTheRunAppliesToStagesWithoutAPolicy) {
   runtime runtime({.threads = 2});
   auto odd = from(numbers{5}) | map(refuse_odd);
   EXPECT_THAT(collect(runtime, odd, {.on_error = on_error::skip}), ElementsAre(0, 2, 4));
@@ -257,7 +257,7 @@ TEST(OnError, OfTheRunIsForStagesThatDoNotSay) {
   EXPECT_THROW(collect(runtime, strict, {.on_error = on_error::skip}), stage_error);
 }
 
-TEST(ErrorBudget, EndsTheRunWithOneFailureMore) {
+TEST(ErrorBudget, EndsTheRunWithTheFirstFailureBeyondIt) {
   runtime runtime({.threads = 1});
   auto odd = [](error_budget budget) {
     return from(numbers{20}) |
@@ -284,7 +284,7 @@ static auto odd_stage(error_budget budget, const char* name = "odd") {
              {.concurrency = 1, .on_error = on_error::skip, .error_budget = budget, .name = name});
 }
 
-TEST(ErrorBudget, OfAStageIsARateOfTheItemsThatItHasTaken) {
+TEST(ErrorBudget, OfAStageIsARateOfItsInputItems) {
   runtime runtime({.threads = 1});
   auto odd = [](error_budget budget) { return from(numbers{100}) | odd_stage(budget); };
   EXPECT_THAT(collect(runtime, odd({.rate = 0.5})), SizeIs(50));
@@ -295,7 +295,7 @@ TEST(ErrorBudget, OfAStageIsARateOfTheItemsThatItHasTaken) {
   EXPECT_THAT(collect(runtime, odd({.rate = 0.49, .probation = 101})), SizeIs(50));
 }
 
-TEST(ErrorBudget, OfARunIsARateOfWhatTheSourceHasGiven) {
+TEST(ErrorBudget, OfARunIsARateOfTheItemsOfTheSource) {
   runtime runtime({.threads = 1});
   auto odd = from(numbers{100}) | odd_stage({});
   EXPECT_THAT(collect(runtime, odd, {.error_budget = {.rate = 0.5}}), SizeIs(50));
@@ -313,7 +313,7 @@ TEST(ErrorBudget, OfARunCountsItemsThatAnotherStageDrops) {
   EXPECT_THAT([&] { collect(runtime, strict); }, ThrowsMessage<stage_error>(HasSubstr("odd (91)")));
 }
 
-TEST(ErrorBudget, OfARunIsARateOfWhatAllSourcesHaveGiven) {
+TEST(ErrorBudget, OfARunIsARateOfTheItemsOfAllSources) {
   runtime runtime({.threads = 1});
   auto branches = [] {
     return std::vector<pipeline<int>>{from(numbers{50}) | odd_stage({}, "left"),
@@ -351,7 +351,7 @@ TEST(ErrorBudget, OfARunCountsThePartsOfItems) {
               ThrowsMessage<stage_error>(HasSubstr("part (50)")));
 }
 
-TEST(ErrorBudget, OfARunCountsWhatACacheGivesAgain) {
+TEST(ErrorBudget, OfARunCountsItemsThatACacheReplays) {
   runtime runtime({.threads = 1});
   for (std::uint64_t kept : {100u, 60u}) {
     auto odd = from(numbers{100}) | cache({.items = kept}) | odd_stage({});
@@ -369,8 +369,8 @@ static task<int> refuse_odd_in_turn(relay& turns, int i) {
   co_return refuse_odd(i);
 }
 
-// What a run gives of 0, 1, 2, ... in a stage that has all in hand before the last of them ends
-// first, the one before it second and so on, and that refuses every second; and its failure.
+// The items that a run delivers of 0, 1, 2, ..., and its failure. All items are in flight before
+// the last one ends, then the one before it, and so on. Every second item is refused.
 static std::pair<std::vector<int>, std::string> outcome_from_the_last_on(int count,
                                                                          item_order order,
                                                                          error_budget budget) {
@@ -407,7 +407,7 @@ TEST(ErrorBudget, IsExceededByTheItemThatFailsLastWhicheverTheOrder) {
   EXPECT_EQ(outcome_from_the_last_on(6, item_order::input, {.count = 2}), outcome({0}, last_straw));
 }
 
-TEST(ErrorBudget, AsARateCountsTheItemsThatAreInHand) {
+TEST(ErrorBudget, AsARateCountsTheItemsInFlight) {
   for (auto order : {item_order::input, item_order::completion}) {
     auto failure_with = [&](error_budget budget) {
       return outcome_from_the_last_on(10, order, budget).second;
@@ -466,7 +466,7 @@ static pipeline<int> odd_and_fourth(unsigned concurrency, item_order order, erro
 static constexpr std::pair<unsigned, item_order> ways_to_work[] = {
     {1, item_order::input}, {4, item_order::input}, {4, item_order::completion}};
 
-TEST(ErrorBudget, OfAStageCountsItsOwnFailuresAlone) {
+TEST(ErrorBudget, OfAStageCountsFailuresOfThisStageOnly) {
   runtime runtime({.threads = 4});
   for (auto [concurrency, order] : ways_to_work) {
     auto made = [&](error_budget odd, error_budget fourth) {
@@ -498,7 +498,7 @@ TEST(ErrorBudget, OfARunCountsTheFailuresOfAllStages) {
   }
 }
 
-TEST(ErrorBudget, OfAStageIsForThisStageInsteadOfThatOfTheRun) {
+TEST(ErrorBudget, OfAStageReplacesThatOfTheRun) {
   runtime runtime({.threads = 4});
   const error_budget any{.rate = 1};
   for (auto [concurrency, order] : ways_to_work) {
@@ -517,7 +517,7 @@ TEST(ErrorBudget, OfAStageIsForThisStageInsteadOfThatOfTheRun) {
   }
 }
 
-TEST(ErrorBudget, OfARunDoesNotCountFailuresOfStagesWithTheirOwn) {
+TEST(ErrorBudget, OfARunExcludesFailuresOfStagesWithABudget) {
   runtime runtime({.threads = 4});
   const error_budget any{.rate = 1};
   for (auto [concurrency, order] : ways_to_work) {
@@ -535,7 +535,7 @@ TEST(ErrorBudget, OfARunDoesNotCountFailuresOfStagesWithTheirOwn) {
   }
 }
 
-TEST(ErrorBudget, BeginsAnewInEveryRunOfAPipeline) {
+TEST(ErrorBudget, StartsAtZeroInEveryRunOfAPipeline) {
   runtime runtime({.threads = 4});
   for (auto [concurrency, order] : ways_to_work) {
     auto items = odd_and_fourth(concurrency, order, {.count = 20}, {.rate = 0.5, .probation = 20});
@@ -550,7 +550,7 @@ TEST(ErrorBudget, BeginsAnewInEveryRunOfAPipeline) {
   }
 }
 
-TEST(ErrorBudget, OfAFilter) {
+TEST(ErrorBudget, OfAFilterEndsTheRun) {
   runtime runtime({.threads = 1});
   auto refuse = [](int i) { return refuse_all(i) > 0; };
   auto filtered = from(numbers{20}) |
@@ -558,16 +558,16 @@ TEST(ErrorBudget, OfAFilter) {
   EXPECT_THAT([&] { collect(runtime, filtered); }, ThrowsMessage<stage_error>(HasSubstr("(3)")));
 }
 
-TEST(OnFailure, IsToldOfEveryFailure) {
+TEST(OnFailure, IsCalledForEveryFailure) {
   runtime runtime({.threads = 3});
-  std::vector<std::string> told;  // without a lock: one thread at a time
-  auto tell = [&](const failure_record& failure) { told.push_back(failure.item); };
+  std::vector<std::string> reported;  // without a lock: one thread at a time
+  auto report = [&](const failure_record& failure) { reported.push_back(failure.item); };
   auto odd = from(numbers{2000}) | map(refuse_odd, {.concurrency = 8});
-  collect(runtime, odd, {.on_error = on_error::skip, .on_failure = tell});
-  EXPECT_THAT(told, SizeIs(1000));
-  told.clear();
-  EXPECT_THROW(collect(runtime, odd, {.on_failure = tell}), stage_error);
-  EXPECT_THAT(told, testing::Contains("1"));
+  collect(runtime, odd, {.on_error = on_error::skip, .on_failure = report});
+  EXPECT_THAT(reported, SizeIs(1000));
+  reported.clear();
+  EXPECT_THROW(collect(runtime, odd, {.on_failure = report}), stage_error);
+  EXPECT_THAT(reported, testing::Contains("1"));
 }
 
 TEST(OnFailure, MayEndTheRun) {
@@ -582,7 +582,7 @@ TEST(OnFailure, MayEndTheRun) {
   }
 }
 
-TEST(OnFailure, WhatItThrowsGoesBeforeTheFailureThatEndsTheRun) {
+TEST(OnFailure, AnExceptionOfItReplacesTheFailureThatEndsTheRun) {
   runtime runtime({.threads = 2});
   auto end = [](const failure_record&) { throw std::runtime_error("enough"); };
   for (unsigned concurrency : {1u, 4u}) {
@@ -597,24 +597,24 @@ static task<int> refuse_first(int i) {
   co_return i;
 }
 
-// A listener on the reactor would hang there: no task goes on before it returns.
-TEST(OnFailure, MayBlockAndHoldsUpNoReactor) {
+// A listener on the reactor would hang there: no task continues before it returns.
+TEST(OnFailure, MayBlockWithoutBlockingAReactor) {
   runtime runtime({.threads = 2});
   gate last;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   bool on_pool = false;
-  auto tell = [&](const failure_record& failure) {
+  auto report = [&](const failure_record& failure) {
     on_pool = runtime.pool().is_current();
     if (on_pool) last.pass();
-    told.push_back(failure.item);
+    reported.push_back(failure.item);
   };
   auto items = runtime.run(from(numbers{100}) | map(refuse_first, {.concurrency = 4}),
-                           {.on_error = on_error::skip, .on_failure = tell});
+                           {.on_error = on_error::skip, .on_failure = report});
   for (int i = 1; i < 100; ++i) EXPECT_EQ(items.wait_next(), i);
-  EXPECT_THAT(told, testing::IsEmpty());
+  EXPECT_THAT(reported, testing::IsEmpty());
   last.open();
   EXPECT_EQ(items.wait_next(), std::nullopt);
-  EXPECT_THAT(told, ElementsAre("0"));
+  EXPECT_THAT(reported, ElementsAre("0"));
   EXPECT_TRUE(on_pool);
 }
 
@@ -624,7 +624,7 @@ static task<int> refuse_first_at_length(int i) {
 }
 
 // Longer than what a pipe holds, so that the write waits for a reader.
-TEST(FailureLog, MayBlockAndHoldsUpNoReactor) {
+TEST(FailureLog, MayBlockWithoutBlockingAReactor) {
   temp_dir dir;
   auto path = dir / "pipe";
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
@@ -647,25 +647,25 @@ static int refuse_in_vain(std::atomic<int>& failed) {
 
 static task<int> refuse_later(std::atomic<int>& failed) { co_return refuse_in_vain(failed); }
 
-// What a stage has begun meanwhile may fail too.
-TEST(OnFailure, ThatIsSlowHoldsUpStagesSoThatFewFailuresWaitForIt) {
+// Items that a stage has started meanwhile may fail too.
+TEST(OnFailure, ThatIsSlowBlocksStagesSoThatFewFailuresWait) {
   constexpr int most_waiting = 1000 + 8;
   runtime runtime({.threads = 3});
   std::atomic<int> failed = 0;
-  int told = 0;
+  int reported = 0;
   int waiting = 0;
-  auto tell = [&](const failure_record&) {
-    if (told == 0) {
+  auto report = [&](const failure_record&) {
+    if (reported == 0) {
       test::wait_until([&] { return failed >= 1000; });
       test::pause(1000);
     }
-    waiting = std::max(waiting, failed - told++);
+    waiting = std::max(waiting, failed - reported++);
   };
-  run_options options{.on_error = on_error::skip, .on_failure = tell};
+  run_options options{.on_error = on_error::skip, .on_failure = report};
   auto expect_few = [&](const auto& failing) {
-    failed = told = waiting = 0;
+    failed = reported = waiting = 0;
     collect(runtime, failing, options);
-    EXPECT_EQ(told, 20'000);
+    EXPECT_EQ(reported, 20'000);
     EXPECT_LE(waiting, most_waiting);
   };
   auto items = from(numbers{20'000});
@@ -682,34 +682,34 @@ TEST(OnFailure, ThatIsSlowHoldsUpStagesSoThatFewFailuresWaitForIt) {
 TEST(OnFailure, IsNotCalledOfARunThatWasStopped) {
   runtime runtime({.threads = 2});
   std::atomic<int> failed = 0;
-  std::atomic<int> told = 0;
+  std::atomic<int> reported = 0;
   gate stopped;
-  auto tell = [&](const failure_record&) {
-    ++told;
+  auto report = [&](const failure_record&) {
+    ++reported;
     stopped.pass();
   };
   auto broken = from(numbers{-1}) | map([&](int) { return refuse_in_vain(failed); });
-  auto items = runtime.run(broken, {.on_error = on_error::skip, .on_failure = tell});
+  auto items = runtime.run(broken, {.on_error = on_error::skip, .on_failure = report});
   test::wait_until([&] { return failed > 100; });
   stopped.wait_for(1);
   items.stop();
   stopped.open();
   EXPECT_THROW(items.wait_next(), error);
-  EXPECT_EQ(told, 1);
+  EXPECT_EQ(reported, 1);
 }
 
 TEST(OnFailure, MayAskTheRunAndStopIt) {
   runtime runtime({.threads = 2});
   std::optional<run<int>> items;
   gate made;
-  auto tell = [&](const failure_record&) {
+  auto report = [&](const failure_record&) {
     made.pass();
     EXPECT_EQ(items->failures().size(), 1u);
     EXPECT_EQ(items->statistics().stages.size(), 2u);
     items->stop();
   };
   auto never = from(numbers{1'000'000'000}) | map(refuse_first, {.concurrency = 4});
-  items.emplace(runtime, never, run_options{.on_error = on_error::skip, .on_failure = tell});
+  items.emplace(runtime, never, run_options{.on_error = on_error::skip, .on_failure = report});
   made.open();
   EXPECT_THAT(
       [&] {
@@ -722,7 +722,7 @@ static async_generator<int> pass_on(async_generator<int> in) {
   while (auto* item = co_await in.next()) co_yield *item;
 }
 
-TEST(OnFailure, WhatItThrowsIsNoFailureOfTheStagesBehind) {
+TEST(OnFailure, AnExceptionOfItIsNoFailureOfLaterStages) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   auto end = [&](const failure_record& failure) {
@@ -814,12 +814,12 @@ TEST(Failure, ATaskThatEndsInTimeIsNotDisturbed) {
   EXPECT_THAT(collect(runtime, timed), ElementsAre(0, 1, 2));
 }
 
-TEST(Failure, AFunctionThatComesTooLateFails) {
+TEST(Failure, AFunctionThatReturnsTooLateFails) {
   runtime runtime({.threads = 2});
   const auto limit = 1ms;
   auto late = [limit](int i) {
-    auto begun = std::chrono::steady_clock::now();
-    while (i == 1 && std::chrono::steady_clock::now() <= begun + limit) {}
+    auto start = std::chrono::steady_clock::now();
+    while (i == 1 && std::chrono::steady_clock::now() <= start + limit) {}
     return i;
   };
   for (unsigned concurrency : {1u, 4u}) {
@@ -860,11 +860,11 @@ TEST(Failure, ATimedOutCallIsRetriedUntilTheDeadlineOfItsItem) {
 // What the consumer of a run gets whose first item, held up at the gate, fails when `before` others
 // have.
 static stage_error failure_of(runtime& where, const pipeline<int>& what, gate& first, int before) {
-  int told = 0;
-  auto tell = [&](const failure_record&) {
-    if (++told == before) first.open();
+  int reported = 0;
+  auto report = [&](const failure_record&) {
+    if (++reported == before) first.open();
   };
-  auto items = where.run(what, {.on_failure = tell});
+  auto items = where.run(what, {.on_failure = report});
   try {
     items.wait_next();
   } catch (const stage_error& e) {
@@ -997,7 +997,7 @@ class copied_badly {
   int number_;
 };
 
-TEST(Retry, OfARunIsForStagesThatDoNotSayIt) {
+TEST(Retry, OfARunAppliesToStagesWithoutOne) {
   runtime runtime({.threads = 2});
   std::array<std::atomic<int>, 4> calls{};
   auto good_at = [&](std::size_t stage, int calls_needed) {
@@ -1104,7 +1104,7 @@ TEST(Substitute, ACopyThatThrowsIsAFailureOfItsItem) {
 }
 
 static async_generator<int> refuse_to_begin(async_generator<int>) {
-  throw std::runtime_error("not begun");
+  throw std::runtime_error("not started");
 }
 static async_generator<int> refuse_both(async_generator<int> in, async_generator<int>) {
   return refuse_to_begin(std::move(in));
@@ -1116,12 +1116,12 @@ struct throws_when_called {
   }
 };
 
-TEST(Failure, OfAStageThatCannotBeginNamesIt) {
+TEST(Failure, OfAStageThatCannotStartNamesIt) {
   runtime runtime({.threads = 1});
   auto message_of = [&](const pipeline<int>& what) { return only_failure(runtime, what); };
   auto some = from(numbers{3});
-  EXPECT_EQ(message_of(some | through(refuse_to_begin)), "through: not begun");
-  EXPECT_EQ(message_of(combine(refuse_both, some, some)), "combine: not begun");
+  EXPECT_EQ(message_of(some | through(refuse_to_begin)), "through: not started");
+  EXPECT_EQ(message_of(combine(refuse_both, some, some)), "combine: not started");
   EXPECT_EQ(message_of(some | through(throws_when_called())), "throws_when_called: no");
   EXPECT_EQ(message_of(combine(throws_when_called(), some, some)), "throws_when_called: no");
   merge_options options{.order = merge_order::weighted};
@@ -1137,7 +1137,7 @@ static pipeline<int> failing_after(int count) {
   return from([count]() -> async_generator<int> { return give_and_fail(count); });
 }
 
-TEST(Failure, ComesBehindWhatStagesHoldBack) {
+TEST(Failure, IsReportedAfterTheItemsThatStagesHold) {
   runtime runtime({.threads = 2});
   auto given_by = [&]<class T>(const pipeline<T>& what) {
     std::vector<T> given;
@@ -1182,7 +1182,7 @@ class pairs_up_to {
   pairs pairs_;
 };
 
-TEST(Failure, OfAStageThatHoldsItemsBackComesBehindThem) {
+TEST(Failure, OfAStageThatHoldsItemsIsReportedAfterThem) {
   runtime runtime({.threads = 1});
   auto given_by = [&](const pipeline<std::vector<int>>& what) {
     std::vector<std::vector<int>> given;
@@ -1200,7 +1200,7 @@ TEST(Failure, OfAStageThatHoldsItemsBackComesBehindThem) {
               ElementsAre(SizeIs(2), SizeIs(2), SizeIs(1)));
 }
 
-TEST(Failure, WhatIsHeldBackGoesNowhereAfterAStop) {
+TEST(Failure, AfterAStopHeldItemsAreDropped) {
   runtime runtime({.threads = 2});
   gate held;
   int seen = 0;
@@ -1225,7 +1225,7 @@ TEST(FromIndex, AnItemThatCannotBeMadeIsDroppedWhereTheRunSaysSo) {
               ThrowsMessage<stage_error>(HasSubstr("source (item 1): odd")));
 }
 
-TEST(FromIndex, GoesOnFromAStateBehindItemsThatAreDropped) {
+TEST(FromIndex, ResumesFromAStateBehindDroppedItems) {
   runtime runtime({.threads = 1});
   auto picky = from_index(9, [](std::uint64_t i) { return refuse_odd(static_cast<int>(i)); });
   auto items = runtime.run(picky, {.on_error = on_error::skip});

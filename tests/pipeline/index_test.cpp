@@ -86,7 +86,7 @@ TEST(Permute, TakesEveryItemToEveryPlaceEquallyOften) {
   }
 }
 
-TEST(Permute, GivesAllOrdersOfFewItemsAboutEquallyOften) {
+TEST(Permute, ProducesAllOrdersOfFewItemsAboutEquallyOften) {
   constexpr int keys = 24'000;
   std::map<std::vector<std::uint64_t>, int> orders;
   for (std::uint64_t key = 0; key < keys; ++key) {
@@ -172,7 +172,7 @@ TEST(VisitOrder, PositionsBehindAShuffleAreThePlacesInItsOrder) {
 }
 
 // Any order against the same steps on a plain vector; shuffles are left to the tests above.
-TEST(VisitOrder, IsWhatAVectorWouldGive) {
+TEST(VisitOrder, EqualsTheSameStepsOnAVector) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -233,13 +233,13 @@ TEST(Stretch, IsWhatTheOrderOfTakesAndSkipsVisits) {
   }
 }
 
-TEST(Stretch, IsNothingBehindStepsThatMoveItems) {
+TEST(Stretch, IsAbsentBehindStepsThatMoveItems) {
   EXPECT_FALSE(stretch_of({order_step::take(5), order_step::shuffle(1)}));
   EXPECT_FALSE(stretch_of({order_step::shard({0, 2, remainder::drop})}));
   EXPECT_FALSE(stretch_of({order_step::repeat(2)}));
 }
 
-TEST(TextsOf, TellWhatEachStepDoesButForShards) {
+TEST(TextsOf, DescribeEachStepExceptShards) {
   auto table = std::make_shared<const alias_table>(std::vector<double>{1, 2}, "draw");
   auto texts = texts_of({order_step::skip(3), order_step::draw(table, 9, 1), order_step::shuffle(7),
                          order_step::repeat(2), order_step::take(100),

@@ -209,7 +209,7 @@ TEST(Lineage, OfSeveralItemsOfTheSamePositionsIsNumbered) {
 }
 
 // Against a std::set, for random sets of random merges.
-TEST(Lineage, IsASet) {
+TEST(Lineage, BehavesLikeASet) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);

@@ -193,7 +193,7 @@ static items twin(unsigned count, std::span<const step> steps, std::uint64_t fir
   return out;
 }
 
-TEST(Pipeline, GivesTheItemsAndLineageOfAPlainLoop) {
+TEST(Pipeline, YieldsTheItemsAndLineageOfAPlainLoop) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -249,7 +249,7 @@ TEST(Pipeline, ThatWasMovedFromIsRefused) {
   EXPECT_EQ(collect(runtime, second), test::up_to(5));
 }
 
-TEST(Pipeline, AFailedSourceGivesWhatCameBeforeItFailed) {
+TEST(Pipeline, AFailedSourceDeliversEarlierItems) {
   runtime runtime({.threads = 2});
   auto broken = []() -> async_generator<int> {
     for (int i = 0; i < 5; ++i) {
@@ -277,7 +277,7 @@ static int add_one(int i) { return i + 1; }
 static bool is_wanted(int i) { return i >= 0; }
 static int refuse(int) { throw std::runtime_error("no"); }
 
-// So many stages that work in place, of which every second adds one.
+// A chain of `stages` inline stages. Every second one adds 1.
 static pipeline<int> chain_of(const pipeline<int>& source, int stages) {
   auto all = source;
   for (int i = 0; i < stages; ++i) {
@@ -291,14 +291,14 @@ static pipeline<int> chain_of(const pipeline<int>& source, int stages) {
   return all;
 }
 
-TEST(Pipeline, OfVeryManyStagesInPlaceRunsOnAnOrdinaryStack) {
+TEST(Pipeline, OfVeryManyInlineStagesRunsOnAnOrdinaryStack) {
   constexpr int very_many = 100'000;
   runtime runtime({.threads = 2});
   EXPECT_EQ(collect(runtime, chain_of(from(numbers{3}), very_many)),
             (std::vector{very_many / 2, very_many / 2 + 1, very_many / 2 + 2}));
 }
 
-TEST(Pipeline, OfManyStagesInPlaceMayFailOrBeLeft) {
+TEST(Pipeline, OfManyInlineStagesMayFailOrBeLeft) {
   constexpr int many = 20'000;
   runtime runtime({.threads = 1});
   auto failing = chain_of(from(numbers{3}) | map(refuse, {.concurrency = 1}), many);

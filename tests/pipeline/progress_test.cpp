@@ -66,7 +66,7 @@ TEST(Progress, OfAShardedStreamTakesConstantMemory) {
 }
 
 // Each item that finds its path ended refuses a state anew: to forget then is enough.
-TEST(Progress, OfARouteOfWhichAPathHasEndedTakesConstantMemory) {
+TEST(Progress, OfARouteWithAnEndedPathTakesConstantMemory) {
   auto odd = [](int i) { return i % 2; };
   EXPECT_LT(growth(endless() | route(odd, skip(0), take(2))), 100'000u);
 }
@@ -92,7 +92,7 @@ TEST(Progress, OfAShardThatHasBeenDeliveredIsOneRange) {
   }
 }
 
-// A run over listings, of which the first begins at position 0 and the second at position 100.
+// A run over two listings: the first starts at position 0, the second at position 100.
 struct listing_run {
   explicit listing_run(std::optional<state> from = {}, bool other_data = false)
       : is_of(std::move(from), false, other_data) {
@@ -141,7 +141,7 @@ TEST(Progress, IsOfTheListingOfTheStateWhenTheSourceBegins) {
   EXPECT_EQ(early.listed, 3u);
 }
 
-TEST(Progress, OfARefusedRunIsThatOfTheStateItWasToGoOnFrom) {
+TEST(Progress, OfARefusedRunIsTheStateItWasToResumeFrom) {
   listing_run first;
   first.is_of.begin(detail::assignment{.items = 9, .identity = "May"});
   first.is_of.note(lineage(0));
@@ -156,7 +156,7 @@ TEST(Progress, OfARefusedRunIsThatOfTheStateItWasToGoOnFrom) {
   EXPECT_EQ(to_json(stages.now()), to_json(saved));
 }
 
-TEST(Progress, NotesItemsThatAreNoPartsWholeBesideParts) {
+TEST(Progress, RecordsWholeItemsBesideParts) {
   detail::progress some(std::nullopt);
   some.begin(std::vector<std::string>{"source"});
   some.settle();
@@ -174,7 +174,7 @@ TEST(Progress, NotesItemsThatAreNoPartsWholeBesideParts) {
   EXPECT_TRUE(saved.open.empty());
 }
 
-TEST(Progress, KeepsTheListingOfASourceThatHasNotBegunYet) {
+TEST(Progress, KeepsTheListingOfASourceThatHasNotStarted) {
   listing_run first;
   first.list(0, {"a", "b"});
   first.list(100, {"c", "d", "e"});

@@ -60,7 +60,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::ThrowsMessage;
 
-TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
+TEST(Run, DeliversEveryItemInAnOrdinaryLoop) {
   runtime runtime({.threads = 2});
   auto doubled = from(up_to(100)) | map([](int i) { return 2 * i; });
   int expected = 0;
@@ -68,7 +68,7 @@ TEST(Run, GivesEveryItemInAnOrdinaryLoop) {
   EXPECT_EQ(expected, 100);
 }
 
-// Takes as many items as a loop gives, or fewer.
+// Takes at most `most` items in a loop.
 static void take_in_a_loop(run<int>& items, std::uint64_t most, std::vector<int>& taken) {
   for (auto& item : items) {
     taken.push_back(item);
@@ -76,7 +76,7 @@ static void take_in_a_loop(run<int>& items, std::uint64_t most, std::vector<int>
   }
 }
 
-TEST(Run, LoopsThatAreLeftTakeEveryItemOnceBetweenThem) {
+TEST(Run, ConsecutiveLoopsTakeEveryItemOnce) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -132,7 +132,7 @@ struct moved_elsewhere {
   int value;
 };
 
-TEST(Run, GoesOnBehindItemsThatCannotBeMovedToTheConsumer) {
+TEST(Run, ContinuesAfterItemsWhoseMoveThrows) {
   runtime runtime({.threads = 1});
   auto made = from(numbers{-1}) | map([](int i) { return moved_elsewhere(i); });
   auto items = runtime.run(made);
@@ -317,7 +317,7 @@ TEST(Run, MayBeStoppedAnyNumberOfTimesFromSeveralThreads) {
   }
 }
 
-TEST(Run, AStopAfterItsEndIsNone) {
+TEST(Run, AStopAfterItsEndHasNoEffect) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(3)) | map([](int i) { return i; }, {.concurrency = 2}));
   EXPECT_THAT(collect(items), ElementsAre(0, 1, 2));
@@ -537,7 +537,7 @@ static task<int> sleep_in(test::occupancy& where, int first, int item) {
   co_return item;
 }
 
-TEST(Run, AFailureInTheMiddleEndsWhatIsBeforeItAndLetsWhatIsBehindItFinish) {
+TEST(Run, AFailureStopsEarlierStagesAndLetsLaterOnesFinish) {
   runtime runtime({.threads = 4});
   for (unsigned concurrency : {1u, 2u}) {
     test::occupancy asleep;
@@ -732,7 +732,7 @@ TEST(Run, WaitingForItInsideOfAFunctionOfARunIsRefused) {
   }
 }
 
-TEST(Run, AwaitedInsideOfAStageOfAnotherRun) {
+TEST(Run, MayBeAwaitedInAStageOfAnotherRun) {
   runtime runtime({.threads = 2});
   auto inner = from(up_to(10)) | map([](int i) { return i; }, {.concurrency = 2});
   auto outer =
@@ -778,7 +778,7 @@ TEST(Run, KeepsToItsMemoryWhereAPlainFunctionTakesIt) {
   EXPECT_LE(runtime.memory().stats().peak_bytes, 3 * bytes);
 }
 
-TEST(Run, TellsThatItWaitedForMemory) {
+TEST(Run, CountsTheTimeItWaitedForMemory) {
   runtime runtime({.threads = 2, .memory_bytes = 1000});
   auto buffers = from(up_to(3)) | map([](int) { return fill_buffer(1000); }, {.concurrency = 1});
   auto items = runtime.run(buffers);
@@ -810,7 +810,7 @@ TEST(Run, FailuresNameStageItemAndCause) {
   }
 }
 
-TEST(Run, FailuresThatAreNoStdExceptionArriveAsWell) {
+TEST(Run, FailuresOfOtherTypesThanStdExceptionAreReported) {
   runtime runtime({.threads = 2});
   for (unsigned concurrency : {1u, 4u}) {
     auto items = runtime.run(from(up_to(5)) | map([](int) -> int { throw 42; },
@@ -869,7 +869,7 @@ TEST(Run, EndsAtAnyMoment) {
   }
 }
 
-TEST(Run, GoesOnAfterATimeout) {
+TEST(Run, ContinuesAfterATimeout) {
   runtime runtime({.threads = 2});
   test::gate held;
   auto gated = from(up_to(3)) | map([&](int i) {
@@ -1009,7 +1009,7 @@ static task<> beside(task<> first, task<> second) {
   co_await when_all(std::move(first), std::move(second));
 }
 
-TEST(Run, IsTakenFromByOneAtATime) {
+TEST(Run, AllowsOneConsumerAtATime) {
   runtime runtime({.threads = 2});
   event gate;
   auto hold = [&gate](int i) -> task<int> {
@@ -1100,7 +1100,7 @@ TEST(RunWithoutAnEpoch, WarnsOnceIfItMakesTheSameChoicesAgain) {
                     "{.epoch = epoch}."));
 }
 
-TEST(RunWithoutAnEpoch, WarnsAlsoIfTheStagesBehindTheChoiceAreMadeAnew) {
+TEST(RunWithoutAnEpoch, WarnsAlsoIfOnlyLaterStagesAreMadeAgain) {
   runtime runtime({.threads = 2});
   auto list = from(up_to(6));
   auto stream = list | filter([](int) { return true; });
@@ -1114,7 +1114,7 @@ TEST(RunWithoutAnEpoch, WarnsAlsoIfTheStagesBehindTheChoiceAreMadeAnew) {
   }
 }
 
-TEST(RunWithoutAnEpoch, WarnsNotOfNumbersThatAreDrawnByAnotherSeed) {
+TEST(RunWithoutAnEpoch, DoesNotWarnOfNumbersDrawnWithAnotherSeed) {
   auto drawn = from(up_to(5)) | map(draw_one, {.name = "augment"});
   EXPECT_THAT(warnings_of(drawn, {{.seed = 1}, {.seed = 2}, {.seed = 3}}), IsEmpty());
   EXPECT_THAT(warnings_of(drawn, {{.seed = 1}}), ElementsAre(HasSubstr("augment makes the same")));
@@ -1123,12 +1123,12 @@ TEST(RunWithoutAnEpoch, WarnsNotOfNumbersThatAreDrawnByAnotherSeed) {
               ElementsAre(HasSubstr("shuffle makes the same")));
 }
 
-TEST(RunWithoutAnEpoch, WarnsNotOfAShuffleThatOneRunHasTwice) {
+TEST(RunWithoutAnEpoch, DoesNotWarnOfAShuffleThatOneRunHasTwice) {
   auto shuffled = from(up_to(5)) | shuffle();
   EXPECT_THAT(warnings_of(merge(std::vector{shuffled, shuffled}), {{}}), IsEmpty());
 }
 
-TEST(RunWithoutAnEpoch, WarnsNotIfTheEpochIsGivenOrDoesNotMatter) {
+TEST(RunWithoutAnEpoch, DoesNotWarnIfTheEpochIsSetOrDoesNotMatter) {
   auto shuffled = from(up_to(5)) | shuffle();
   EXPECT_THAT(warnings_of(shuffled, {{.epoch = 0}, {.epoch = 0}, {}}), IsEmpty());
   EXPECT_THAT(warnings_of(from(up_to(5)) | map(same) | shard({}), {{}, {}, {}}), IsEmpty());
@@ -1137,7 +1137,7 @@ TEST(RunWithoutAnEpoch, WarnsNotIfTheEpochIsGivenOrDoesNotMatter) {
   EXPECT_THAT(warnings_of(from(up_to(5)) | shuffle(), {{}}), IsEmpty());
 }
 
-TEST(RunWithoutAnEpoch, ThatGoesOnFromAStateHasTheEpochOfTheState) {
+TEST(RunWithoutAnEpoch, ThatResumesFromAStateHasTheEpochOfTheState) {
   runtime runtime({.threads = 2});
   auto shuffled = from(up_to(5)) | shuffle();
   std::vector<std::string> warnings;
@@ -1150,7 +1150,7 @@ TEST(RunWithoutAnEpoch, ThatGoesOnFromAStateHasTheEpochOfTheState) {
   EXPECT_THAT(warnings, IsEmpty());
 }
 
-TEST(RunWithoutAnEpoch, EndsByWhatTheWarningThrows) {
+TEST(RunWithoutAnEpoch, EndsWithTheExceptionOfOnWarning) {
   runtime runtime({.threads = 2});
   auto shuffled = from(up_to(5)) | shuffle();
   collect(runtime, shuffled);

@@ -89,8 +89,8 @@ class any_pipeline {
     budget_ = count;
   }
 
-  // The same of runs that other ranks go on with: nothing is taken apart either, since the parts
-  // would be those of another batch.
+  // The same for runs that other ranks resume: nothing is split either, since the parts would be
+  // those of another batch.
   void let_end_short() { may_end_short_ = is_shared_ = true; }
 
   pipeline<ints> operator()() {
@@ -208,7 +208,7 @@ class any_pipeline {
   bool is_shared_ = false;
   bool in_order_ = true;
   bool single_ = true;    // each group has one number
-  bool may_part_ = true;  // what is behind may be taken apart
+  bool may_part_ = true;  // a later stage may split the groups
 };
 
 class StateOfAnything : public testing::Test {
@@ -238,7 +238,7 @@ TEST_F(StateOfAnything, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes)
   }
 }
 
-TEST_F(StateOfAnything, AnEpochIsGoneOnWithAndOthersFollow) {
+TEST_F(StateOfAnything, AnEpochResumesAndOthersFollow) {
   auto seed = new_seed();
   for (std::uint64_t i = 0; i < 20; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
@@ -280,7 +280,7 @@ class broken_once {
   std::set<int> failed_;
 };
 
-TEST_F(StateOfAnything, ARunThatHasFailedIsGoneOnWith) {
+TEST_F(StateOfAnything, AFailedRunResumes) {
   auto seed = new_seed();
   for (std::uint64_t i = 0; i < 20; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
@@ -309,7 +309,7 @@ TEST_F(StateOfAnything, ARunThatHasFailedIsGoneOnWith) {
   }
 }
 
-// All that a pipeline delivers whose runs fail, until one does not. Counts those that have failed.
+// All items that a pipeline delivers in runs that fail, until one does not. Counts the failed runs.
 static std::vector<ints> with_failures(std::function<pipeline<ints>()> make, run_options next,
                                        int& failed) {
   std::vector<ints> all;
@@ -326,7 +326,7 @@ static std::vector<ints> with_failures(std::function<pipeline<ints>()> make, run
   }
 }
 
-TEST_F(StateOfAnything, ARunThatFailsOrExceedsItsBudgetIsGoneOnWith) {
+TEST_F(StateOfAnything, ARunThatFailsOrExceedsItsBudgetResumes) {
   auto seed = new_seed();
   runtime first({.threads = 3});
   int failed = 0;
@@ -380,7 +380,7 @@ class shared_source {
   const numbered_files& files_;
 };
 
-TEST_F(StateOfAnything, AnyNumberOfRanksGoesOnFromAnyOther) {
+TEST_F(StateOfAnything, AnyNumberOfRanksResumesFromAnyOther) {
   auto seed = new_seed();
   runtime runtime({.threads = 2});
   for (std::uint64_t i = 0; i < 12; ++i) {

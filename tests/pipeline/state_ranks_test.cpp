@@ -211,7 +211,7 @@ TEST(StateOfRanks, BehindARepeatMergesInAnyRound) {
   }
 }
 
-// Stages behind a shard, of which the kinds are always the same and the options are not.
+// Stages behind a shard. Their kinds are always the same; their options are not.
 class stages_of_ranks {
  public:
   explicit stages_of_ranks(random& draw) : draw_(draw), shape_(draw()) {}
@@ -300,7 +300,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   auto merging = [](std::vector<state> ranks) { return [ranks] { merge(ranks); }; };
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   EXPECT_NO_THROW(merge(std::vector{rank(1), rank(0)}));
-  EXPECT_THAT(merging({}), says("there are none"));
+  EXPECT_THAT(merging({}), says("there are no states"));
   EXPECT_THAT(merging({rank(0)}), says("2 ranks are needed, each once"));
   EXPECT_THAT(merging({rank(1), rank(1)}), says("rank 0 is missing"));
   EXPECT_THAT(merging({rank(0), rank(0)}), says("rank 1 is missing"));
@@ -320,7 +320,7 @@ TEST(MergeStates, NeedsAllRanksOfOneRun) {
   EXPECT_THAT(merging({far(0, 0), far(1, std::uint64_t{1} << 30)}), says("they are too far apart"));
 }
 
-TEST(MergeStates, AddsThePositionsThatEachRankHasOfItsOwn) {
+TEST(MergeStates, AddsTheOwnPositionsOfEachRank) {
   std::vector<state> ranks(2);
   for (std::uint64_t rank = 0; rank < 2; ++rank) {
     ranks[rank] = {.rank = rank, .world = 2, .sources = {{.first = rank}}};

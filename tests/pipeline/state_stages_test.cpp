@@ -41,8 +41,8 @@ using ints = std::vector<int>;
 
 static unsigned any_concurrency(random& draw) { return static_cast<unsigned>(1 + draw.below(8)); }
 
-// Left and gone on with in runtimes of any number of threads, and each time with another pipeline
-// that make(draw) gives: of another concurrency.
+// Interrupted and resumed in runtimes of any number of threads, each time with another pipeline
+// that make(draw) returns: of another concurrency.
 template <class Make>
 static void expect_exact(Make make) {
   auto seed = new_seed();
@@ -180,7 +180,7 @@ TEST(StateOfRetry, CountsAnItemOnceHoweverManyCallsItTook) {
   });
 }
 
-TEST(StateOfSubstitutes, IsThatOfTheItemsWhosePlaceTheyTake) {
+TEST(StateOfSubstitutes, IsThatOfTheReplacedItems) {
   expect_exact([](random& draw) {
     auto odd_only = [](int i) {
       if (i % 2 == 0) throw std::runtime_error("even");
@@ -232,7 +232,7 @@ TEST(StateOfCompletionOrder, HasEveryItemOnceWithAnotherConcurrency) {
 }
 
 // What a function or a writer of several does with a number: it fails, once or whenever it is
-// tried, or is dropped. Of several in hand, the last ends first.
+// tried, or is dropped. Of several in flight, the last ends first.
 enum class fate { given, tried_again, skipped, dropped };
 static fate fate_of(int number) { return static_cast<fate>(number * 3 % 7 % 4); }
 

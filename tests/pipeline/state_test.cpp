@@ -177,7 +177,7 @@ TEST(State, ARunThatIsInterruptedDeliversWhatAnUninterruptedOneDoes) {
   }
 }
 
-TEST(State, AMixtureAndAWindowGoOnWithTheSameBatches) {
+TEST(State, AMixtureAndAWindowResumeWithTheSameBatches) {
   runtime runtime({.threads = 3});
   for (auto order : {merge_order::turns, merge_order::weighted})
     for (std::size_t cut : {1u, 3u, 10u}) {
@@ -196,7 +196,7 @@ TEST(State, AMixtureAndAWindowGoOnWithTheSameBatches) {
     }
 }
 
-TEST(State, OfALongMixtureIsSmallAndGoesOnAtOnce) {
+TEST(State, OfALongMixtureIsSmallAndResumesAtOnce) {
   runtime runtime({.threads = 2});
   auto list = from_index(1'000'000'000, [](std::uint64_t i) { return static_cast<int>(i); });
   auto mixed = merge(std::vector{list, list | shuffle()},
@@ -217,7 +217,7 @@ TEST(State, OfALongMixtureIsSmallAndGoesOnAtOnce) {
   EXPECT_EQ(rest.state().chosen[0].delivered.ranges().back().last, 900'000'011u);
 }
 
-TEST(State, OfOtherChoicesBeginsThemAnew) {
+TEST(State, OfOtherChoicesRestartsThem) {
   runtime runtime({.threads = 1});
   auto shuffled = [](std::uint64_t seed) {
     return from(numbers{50}) | shuffle({.seed = seed, .window = 10});
@@ -232,7 +232,7 @@ TEST(State, OfOtherChoicesBeginsThemAnew) {
   EXPECT_THROW(collect(runtime, shuffled(1), {.state = saved}), error);
 }
 
-TEST(State, OutOfOrderEveryItemComesOnce) {
+TEST(State, OutOfOrderEveryItemIsDeliveredOnce) {
   runtime runtime({.threads = 3});
   auto make = [] {
     return from(up_to(500)) | shuffle({.seed = 1}) |
@@ -242,7 +242,7 @@ TEST(State, OutOfOrderEveryItemComesOnce) {
   EXPECT_EQ(sorted(with_interruptions(runtime, make, 37)), up_to(500));
 }
 
-TEST(State, PartsOfAnItemComeOnce) {
+TEST(State, PartsOfAnItemAreDeliveredOnce) {
   runtime runtime({.threads = 2});
   auto make = [] {
     return from(up_to(40)) | map([](int i) -> std::optional<int> {
@@ -287,20 +287,20 @@ TEST(State, IsSmallHoweverManyItemsThereAre) {
   held.open();
 }
 
-TEST(State, OfTheEndLeavesNothing) {
+TEST(State, OfTheEndResumesWithNoItem) {
   runtime runtime({.threads = 1});
   auto items = runtime.run(from(up_to(10)));
   take_some(items, 100);
   EXPECT_THAT(collect(runtime, from(up_to(10)), {.state = items.state()}), testing::IsEmpty());
 }
 
-TEST(State, BeforeTheFirstItemLeavesAll) {
+TEST(State, BeforeTheFirstItemResumesWithAllItems) {
   runtime runtime({.threads = 1});
   auto state = runtime.run(from(up_to(10))).state();
   EXPECT_EQ(collect(runtime, from(up_to(10)), {.state = state}), up_to(10));
 }
 
-// What a run of `what` says when it goes on from `from`.
+// The message of a run of `what` that resumes from `from`.
 template <class T>
 static std::string refusal(const pipeline<T>& what, const state& from) {
   runtime runtime({.threads = 1});
@@ -377,7 +377,7 @@ TEST(State, OfOtherDrawsIsRefused) {
   EXPECT_THAT(refusal(drawn({1, 2, 3}, 100, 8), saved), HasSubstr("with seed 8"));
 }
 
-TEST(State, OfAListingTellsItsOrderToo) {
+TEST(State, OfAListingIncludesItsOrder) {
   testing_support::temp_dir data;
   for (auto* name : {"a", "b", "c"}) data.write(name, "content");
   auto files = from(io::files(data.path()));
@@ -466,7 +466,7 @@ TEST(State, OfAListingThatHasBecomeShorterIsRefused) {
   EXPECT_THAT(refusal(files, saved), HasSubstr("it had listed 4 items, now there are 3"));
 }
 
-TEST(State, OfAListingTellsSizesOnRequest) {
+TEST(State, OfAListingIncludesSizesOnRequest) {
   testing_support::temp_dir data;
   for (auto* name : {"a", "b", "c"}) data.write(name, "content");
   for (bool sizes : {false, true}) {
@@ -507,7 +507,7 @@ TEST(State, IsOfBatchesOfAnySize) {
   EXPECT_EQ(all, collect(runtime, from(up_to(20)) | shuffle()));
 }
 
-TEST(State, AmidABatchThatIsTakenApartIsOfBatchesOfThatSize) {
+TEST(State, AmidABatchThatIsSplitNeedsBatchesOfThatSize) {
   auto apart = [](std::size_t size) { return from(up_to(20)) | batch(size) | unbatch(); };
   auto saved = state_after(apart(4), 6);
   EXPECT_EQ(refusal(apart(4), saved), "none");
@@ -574,7 +574,7 @@ static pipeline<int> parts_without(std::set<int> failing) {
          flat_map([](int i) { return ints(3, i); });
 }
 
-TEST(State, AmidThePartsOfAnItemThatFailsNowGoesOnWithTheNext) {
+TEST(State, AmidThePartsOfAnItemThatFailsNowResumesWithTheNext) {
   runtime runtime({.threads = 1});
   auto saved = state_after(parts_without({1}), 4);  // amid the parts of 2
   EXPECT_THAT(collect(runtime, parts_without({1, 2, 4, 6, 7, 8}), {.state = saved}),
@@ -594,7 +594,7 @@ TEST(State, AnItemThatWasDroppedBeforeThoseThatWereTakenIsNotTriedAgain) {
   EXPECT_EQ(all, collect(runtime, parts_without({1, 4})));
 }
 
-TEST(State, AmidTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers) {
+TEST(State, AmidABatchWithAFailedMemberNeedsTheSameMembers) {
   auto batches = [](bool fails) {
     auto pass = [fails](int i) {
       if (fails && i == 4) throw std::runtime_error("broken");
@@ -614,7 +614,7 @@ struct bundle {
   std::size_t size() const { return members.size(); }
 };
 
-TEST(State, AmidALastBatchOneOfWhoseMembersHadFailedNeedsTheSameMembers) {
+TEST(State, AmidALastBatchWithAFailedMemberNeedsTheSameMembers) {
   auto batched = [](int failing) {
     auto pass = [failing](int i) {
       if (i == failing) throw std::runtime_error("broken");
@@ -656,7 +656,7 @@ TEST(State, AmidABatchNeedsTheSameMembersEvenIfAsManyHaveFailed) {
 
 static int first_of_both(std::tuple<int, int> both) { return std::get<0>(both); }
 
-TEST(State, OfBatchesThatPathsTakeApartIsOfBatchesOfTheSameMembers) {
+TEST(State, OfBatchesThatPathsSplitNeedsTheSameMembers) {
   auto batches = [](std::size_t size, int failing) {
     auto pass = [failing](int i) {
       if (i == failing) throw std::runtime_error("broken");
@@ -672,7 +672,7 @@ TEST(State, OfBatchesThatPathsTakeApartIsOfBatchesOfTheSameMembers) {
               HasSubstr("but this run has an item at positions 0-3 instead"));
 }
 
-TEST(State, OfPartsThatPathsPutTogetherIsRefused) {
+TEST(State, OfPartsThatPathsBatchIsRefused) {
   auto twice = [](int i) { return ints{i, i}; };
   auto parts = from(up_to(12)) | flat_map(twice);
   runtime runtime({.threads = 2});
@@ -702,7 +702,7 @@ TEST(State, OfBatchesWhosePathsMakeSeveralOfOneIsRefused) {
       ThrowsMessage<error>(HasSubstr("flat_map makes several items of one before route_batches")));
 }
 
-// Fails at a number, as long as it is told to.
+// Fails at `number` while `fails` is set.
 static auto fails_at(int number, const bool& fails) {
   return [number, &fails](int i) {
     if (fails && i == number) throw std::runtime_error("broken");
@@ -727,7 +727,7 @@ static std::vector<T> delivered_in_two(const pipeline<T>& what, bool& fails) {
   return all;
 }
 
-TEST(State, AfterAFailureIsOfWholeBatchesWhereTheyArePairedOrTakenApart) {
+TEST(State, AfterAFailureHasWholeBatchesIfTheyArePairedOrSplit) {
   bool fails = false;
   runtime runtime({.threads = 2});
   for (int i = 0; i < 24; ++i) {
@@ -766,7 +766,7 @@ TEST(State, OfASourceInAPathIsRefused) {
   refused(tee(zipped, chain()));
 }
 
-TEST(State, OfBatchesThatBecomeItemsWithoutASizeIsRefusedWhereTheyAreTakenApart) {
+TEST(State, OfSplitItemsWithoutASizeIsRefusedBehindABatch) {
   struct row {
     ints members;
   };
@@ -849,7 +849,7 @@ TEST(State, AmidPartsOfTheMembersOfABatchIsExact) {
     }
 }
 
-TEST(State, AmidPartsOfTheMembersOfABatchOneOfWhichHadFailedNeedsTheSameMembers) {
+TEST(State, AmidPartsOfABatchWithAFailedMemberNeedsTheSameMembers) {
   auto parts = [](int failing) {
     auto pass = [failing](int i) {
       if (i == failing) throw std::runtime_error("broken");
@@ -896,7 +896,7 @@ TEST(State, AmidPartsBehindSomeThatAreDroppedIsExact) {
   EXPECT_EQ(with_interruptions(runtime, make, 1), collect(runtime, make()));
 }
 
-TEST(State, IsNotGoneOnFromWhereThatWouldNotBeExact) {
+TEST(State, IsNotResumedFromWhereThatWouldNotBeExact) {
   auto saved = state_after(from(up_to(10)), 3);
   EXPECT_THAT(refusal(from(up_to(10)) | shard({}) | shuffle(), saved),
               HasSubstr("shard is not the last step of the source"));
@@ -958,7 +958,7 @@ TEST(State, IsRefusedWhereItWouldNotBeExact) {
   EXPECT_THAT(of(list | shard({.world = 2}) | shuffle()), says("shard is not the last step"));
   EXPECT_THAT(of(list | take(5) | repeat(3)), says("take or skip is followed by repeat"));
   std::vector<pipeline<int>> both{list, list | shard({.world = 2})};
-  EXPECT_THAT(of(merge(both)), says("not sharded alike"));
+  EXPECT_THAT(of(merge(both)), says("not sharded in the same way"));
   EXPECT_THAT(of(merge(both, {.end = merge_end::first})), says("the first of its inputs"));
 }
 
@@ -1089,7 +1089,7 @@ TEST(StateText, MayHaveSpace) {
   EXPECT_EQ(read.delivered.size(), 5u);
 }
 
-TEST(StateText, ErrorsTellWhere) {
+TEST(StateText, ErrorsStateThePosition) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   auto reading = [](std::string text) { return [text] { state_from_json(text); }; };
   EXPECT_THAT(reading(""), says("read a state: expected { (at character 0)"));
@@ -1109,7 +1109,7 @@ TEST(StateText, ErrorsTellWhere) {
   EXPECT_THAT(reading("{\"sources\":[{\"end\":1}]}"), says("\"end\" is not part of a source"));
   EXPECT_THAT(reading("{\"sources\":[{\"begin\":1},{\"begin\":1}]}"),
               says("sources that do not ascend"));
-  EXPECT_THAT(reading("{\"epoch\":0,\"epoch\":3}"), says("\"epoch\" is there twice"));
+  EXPECT_THAT(reading("{\"epoch\":0,\"epoch\":3}"), says("\"epoch\" appears twice"));
   EXPECT_THAT(reading("{\"lade_state\":5,\"parts\":2}"),
               says("it has delivered parts of an item without positions"));
   EXPECT_THAT(reading("{\"stages\":[\"a]}"), says("a string without an end"));

@@ -18,8 +18,8 @@ static int described;
 constexpr stage_key key{&described, 0};
 static const tuner begin({16, 16}, 256, 768);
 
-// A stage that limits its run, and gives as many items a second as it works on at a time, or as the
-// CPUs that its items compute on.
+// A stage that limits its run. Its rate is proportional to its items in flight, up to the number of
+// CPUs.
 class busy_stage final : public tunable {
  public:
   busy_stage(tuned_stages& stages, stage_counters& counters, unsigned cpus = ~0u)
@@ -83,7 +83,7 @@ TEST(TunedStages, AreJudgedByEverySecondInterval) {
   EXPECT_EQ(counters.workers, 128u);
 }
 
-TEST(TunedStages, TasksThatComputeAreNotRaisedBeyondWhatTheirCpusGive) {
+TEST(TunedStages, TasksThatComputeAreNotRaisedBeyondTheirCpus) {
   for (unsigned cpus : {1u, 4u, 16u}) {
     tuned_stages stages;
     stage_counters counters("parse");
@@ -114,7 +114,7 @@ TEST(TunedStages, AreNotLookedAtTwiceInOneInterval) {
   EXPECT_EQ(stage.now().concurrency, 16u);
 }
 
-TEST(TunedStages, GoOnWhereTheyWereWhenTheyAreOpenedAgain) {
+TEST(TunedStages, ContinueWithTheirSettingWhenTheyAreOpenedAgain) {
   tuned_stages stages;
   stage_counters counters("fetch");
   looks time;
@@ -141,7 +141,7 @@ TEST(TunedStages, AreNoLongerTunedWhereTheyHaveBeenOpenedElsewhere) {
   stages.look(clock::now() + 1h);
 }
 
-TEST(TunedStages, BeginAnEpochWithTheBestOfTheLast) {
+TEST(TunedStages, StartAnEpochWithTheBestOfTheLast) {
   tuned_stages stages;
   looks time;
   stage_counters before("fetch");

@@ -85,7 +85,7 @@ TEST_F(Activity, OfEachStageTheLongestStepIsTaken) {
   EXPECT_THAT(take_long(), UnorderedElementsAre("one long", "other a"));
 }
 
-TEST_F(Activity, AStepInAnotherIsOfItself) {
+TEST_F(Activity, AStepWithinAnotherIsReportedSeparately) {
   doing_.begin();
   name_step("before", one_.number);
   compute();
@@ -100,19 +100,19 @@ TEST_F(Activity, AStepInAnotherIsOfItself) {
   EXPECT_THAT(take_long(), ElementsAre("one before"));
 }
 
-TEST_F(Activity, BetweenStepsNothingIsInterrupted) {
+TEST_F(Activity, AnInterruptionBetweenStepsHasNoEffect) {
   { activity::interruption interruption(doing_); }
   compute();
   EXPECT_THAT(take_long(), IsEmpty());
 }
 
-TEST_F(Activity, MoreStagesThanItHasRoomForAreNoHarm) {
+TEST_F(Activity, StagesBeyondItsCapacityAreIgnored) {
   std::deque<stage_counters> stages;
   for (int i = 0; i < 10; ++i) block("a", stages.emplace_back(std::to_string(i)));
   EXPECT_EQ(take_long().size(), 8u);
 }
 
-TEST_F(Activity, WakesTheThreadsOfEveryWordThatItIsTold) {
+TEST_F(Activity, WakesTheThreadsOfEveryRegisteredWord) {
   futex_word one = 0;
   futex_word other = 0;
   auto sleep_on = [](const futex_word& word) {

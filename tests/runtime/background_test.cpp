@@ -36,7 +36,7 @@ using testing::ThrowsMessage;
 
 // What the work of a test has done.
 struct work_log {
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   std::atomic<int> stopped = 0;
   event working;
   event may_fail;
@@ -44,7 +44,7 @@ struct work_log {
 using shared_log = std::shared_ptr<work_log>;
 
 static task<> work_for_ever(shared_log log) {
-  ++log->begun;
+  ++log->started;
   log->working.set();
   try {
     co_await sleep(std::chrono::nanoseconds::max());
@@ -55,7 +55,7 @@ static task<> work_for_ever(shared_log log) {
 }
 
 static task<> return_at_once(shared_log log) {
-  ++log->begun;
+  ++log->started;
   co_return;
 }
 
@@ -86,10 +86,10 @@ TEST(Background, WorksBesideTheItemsUntilTheRunIsOver) {
   auto waits = [log](int item) { return pass_when_working(log, item); };
   auto all = from(up_to(100)) | background(work_for_ever, {}, log) | map(waits, {.concurrency = 4});
   EXPECT_EQ(collect(runtime, all), up_to(100));
-  EXPECT_EQ(log->begun, 1);
+  EXPECT_EQ(log->started, 1);
   EXPECT_EQ(log->stopped, 1);
   EXPECT_EQ(collect(runtime, all), up_to(100));
-  EXPECT_EQ(log->begun, 2);
+  EXPECT_EQ(log->started, 2);
 }
 
 TEST(Background, EndsWithARunThatIsLeftStoppedOrFails) {
@@ -107,20 +107,20 @@ TEST(Background, EndsWithARunThatIsLeftStoppedOrFails) {
     run.stop();
     EXPECT_THROW(while (run.wait_next()){}, error);
   }
-  EXPECT_EQ(log->stopped, log->begun);
+  EXPECT_EQ(log->stopped, log->started);
   auto fails = endless | map([](int item) -> int {
                  if (item == 3) throw std::runtime_error("bad");
                  return item;
                });
   EXPECT_THROW(collect(runtime, fails), stage_error);
-  EXPECT_EQ(log->stopped, log->begun);
+  EXPECT_EQ(log->stopped, log->started);
 }
 
 TEST(Background, MayReturnBeforeTheRunEnds) {
   auto log = std::make_shared<work_log>();
   runtime runtime({.threads = 2});
   EXPECT_EQ(collect(runtime, from(up_to(10)) | background(return_at_once, {}, log)), up_to(10));
-  EXPECT_EQ(log->begun, 1);
+  EXPECT_EQ(log->started, 1);
 }
 
 TEST(Background, AFailureEndsTheRunAndIsNamed) {
@@ -171,21 +171,21 @@ TEST(Background, AFailureAfterTheLastItemIsNotLost) {
               ThrowsMessage<stage_error>(HasSubstr("write: cannot write what is left")));
 }
 
-TEST(Background, IsBegunOnceInARunWhoseStepsAreOpenedSeveralTimes) {
+TEST(Background, StartsOnceInARunWhoseStepsAreOpenedSeveralTimes) {
   auto log = std::make_shared<work_log>();
   runtime runtime({.threads = 2});
   auto once = from(up_to(20)) | background(return_at_once, {}, log);
   EXPECT_EQ(collect(runtime, once | repeat(3)).size(), 60u);
-  EXPECT_EQ(log->begun, 1);
+  EXPECT_EQ(log->started, 1);
 }
 
-TEST(Background, IsNotBegunBeforeACacheThatGivesAllItems) {
+TEST(Background, UpstreamOfAFullCacheDoesNotStart) {
   auto log = std::make_shared<work_log>();
   runtime runtime({.threads = 2});
   auto kept = from(up_to(20)) | background(return_at_once, {}, log) | cache();
   EXPECT_EQ(collect(runtime, kept), up_to(20));
   EXPECT_EQ(collect(runtime, kept), up_to(20));
-  EXPECT_EQ(log->begun, 1);
+  EXPECT_EQ(log->started, 1);
 }
 
 TEST(Background, LeavesAListReachedByIndexAndItsStateExact) {
@@ -217,16 +217,16 @@ TEST(StartBackground, StartsWorkOfAKeyOnceInARun) {
   auto all = from(up_to(200)) |
              map([log](int item) { return start_once(log, item); }, {.concurrency = 16});
   EXPECT_EQ(collect(runtime, all), up_to(200));
-  EXPECT_EQ(log->begun, 1);
+  EXPECT_EQ(log->started, 1);
   EXPECT_EQ(log->stopped, 1);
   collect(runtime, all);
-  EXPECT_EQ(log->begun, 2);
+  EXPECT_EQ(log->started, 2);
 }
 
 TEST(StartBackground, DoesNothingOutsideOfARun) {
   auto log = std::make_shared<work_log>();
   EXPECT_FALSE(start_background({}, log.get(), "helper", [log] { return return_at_once(log); }));
-  EXPECT_EQ(log->begun, 0);
+  EXPECT_EQ(log->started, 0);
 }
 
 }  // namespace lade::background_test

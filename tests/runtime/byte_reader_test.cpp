@@ -73,7 +73,7 @@ TEST(ByteReader, OverMemoryReadsUpToTheEnd) {
   EXPECT_EQ(read_into(*digits, 4, ~std::uint64_t{0}), "");
 }
 
-TEST(ByteReader, OverMemoryGivesViews) {
+TEST(ByteReader, OverMemoryReturnsViews) {
   auto content = bytes_of("0123456789");
   memory_reader digits(content);
   auto part = sync_wait(digits.read_at(3, 4));
@@ -110,7 +110,7 @@ static task<std::vector<std::string>> collect(async_generator<buffer> from) {
   co_return texts;
 }
 
-TEST(Stream, GivesAReaderInChunks) {
+TEST(Stream, YieldsAReaderInChunks) {
   EXPECT_THAT(sync_wait(collect(stream(reader_of("0123456789"), {.chunk_bytes = 4}))),
               testing::ElementsAre("0123", "4567", "89"));
   EXPECT_THAT(sync_wait(collect(stream(reader_of("0123456789"), {.offset = 8, .chunk_bytes = 4}))),
@@ -175,7 +175,7 @@ TEST(StreamReader, PiecesOfAReaderInMemoryAreViews) {
   EXPECT_EQ(sync_wait(from.read_some(9)).data(), content.data() + 7);
 }
 
-TEST(StreamReader, GivesTheBytesOfTheStreamHoweverItIsCut) {
+TEST(StreamReader, ReadsTheSameBytesForAnyChunkSize) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -77,7 +77,7 @@ TEST(PoolShare, ItsThreadsBelongToThePoolAsWell) {
             "PSP-");
 }
 
-TEST(PoolShare, WhoWaitsInAJobMayRunTheNext) {
+TEST(PoolShare, AJobThatWaitsMayRunTheNext) {
   EXPECT_EQ(order_of([](pool_share& share, thread_pool& pool, std::string& order) {
               share.post(job_of([&] {
                 share.post(job_of([&] { order += 'b'; }));
@@ -129,7 +129,7 @@ TEST(PoolShare, HasAnIdleThreadOnlyIfItMayUseOneAndThePoolHasOne) {
   lifted.count_down();
 }
 
-TEST(PoolShare, MayBeLetGoByItsLastJob) {
+TEST(PoolShare, MayBeDestroyedByItsLastJob) {
   thread_pool pool({.threads = 2});
   for (int i = 0; i < 500; ++i) {
     auto share = std::make_shared<pool_share>(pool, 1);

@@ -160,7 +160,7 @@ detail::reactor& runtime::reactor() noexcept { return *reactors_[0]; }
 void trace::add_io(std::string_view, std::string_view, detail::clock::time_point,
                    detail::clock::time_point, std::int64_t) {}
 
-// A coroutine of the runtime. It is no task: the start of a task has an order of its own.
+// A coroutine of the runtime. It is no task: the start of a task is a separate race.
 struct waiting_coroutine {
   struct promise_type : detail::promise_base {
     waiting_coroutine get_return_object() noexcept {

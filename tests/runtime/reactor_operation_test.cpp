@@ -92,7 +92,7 @@ TEST_P(ReactorOperation, OpensStatsAndReads) {
   EXPECT_EQ(fcntl(fd, F_GETFD), -1);  // at once: this is no thread of a reactor
 }
 
-TEST_P(ReactorOperation, GivesTheErrorOfTheSystem) {
+TEST_P(ReactorOperation, ReturnsTheErrorOfTheSystem) {
   runtime where(options());
   EXPECT_EQ(sync_wait(where, open_file("/no/such/file")), -ENOENT);
   std::string text(1, ' ');
@@ -142,7 +142,7 @@ static task<> begin_poll(int fd, std::int64_t& result) { result = co_await poll_
 static task<std::size_t> count_in_flight() { co_return operations_in_flight(); }
 static task<> join(scope& children) { co_await children.join(); }
 
-TEST_P(ReactorOperation, InFlightAreThoseOfTheThreadWithoutPolls) {
+TEST_P(ReactorOperation, CountsThoseInFlightPerThreadWithoutPolls) {
   auto one_reactor = options();
   one_reactor.reactors = 1;
   runtime where(one_reactor);

@@ -179,7 +179,7 @@ TEST_P(ReactorService, IsMadeOncePerReactorAndEndsOnItsThread) {
   EXPECT_EQ(waits::ended_by.load(), reactor);
 }
 
-TEST_P(ReactorService, HearsOfADescriptorUntilItWantsNoMore) {
+TEST_P(ReactorService, IsNotifiedOfADescriptorUntilItUnsubscribes) {
   socket_pair sockets;
   runtime runtime(one_reactor());
   EXPECT_EQ(sync_wait(runtime, wait_for(sockets.ours, POLLIN | POLLOUT)), unsigned{POLLOUT});
@@ -201,7 +201,7 @@ TEST_P(ReactorService, AStopEndsAWait) {
   EXPECT_THROW(sync_wait(runtime, wait_for(sockets.ours, POLLIN), stop.get_token()), error);
 }
 
-TEST_P(ReactorService, HearsOfItsTimer) {
+TEST_P(ReactorService, IsNotifiedOfItsTimer) {
   runtime runtime(one_reactor());
   EXPECT_EQ(sync_wait(runtime, wait_for(-1, 0, 1ms)), 0u);
 }
@@ -280,7 +280,7 @@ static task<> wait_for_alarm(std::vector<reactor_timer::clock::time_point> times
   rung.push_back(number);
 }
 
-TEST_P(ReactorService, HasAsManyTimersAsItNeedsWhichMayBeSetAnew) {
+TEST_P(ReactorService, HasSeveralTimersThatMayBeSetAgain) {
   runtime runtime(one_reactor());
   std::vector<int> rung;
   auto now = reactor_timer::clock::now();

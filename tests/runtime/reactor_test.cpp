@@ -80,10 +80,10 @@ static io_operation poll_call(int fd, int events) {
 
 static auto now() { return detail::clock::now(); }
 
-// A system call that has been begun when the constructor returns.
-class begun_call {
+// A system call that has started when the constructor returns.
+class started_call {
  public:
-  begun_call(runtime& where, io_operation call, std::stop_token stop = {})
+  started_call(runtime& where, io_operation call, std::stop_token stop = {})
       : children_(context{.runtime = &where, .home = &where.reactor(), .stop = std::move(stop)}) {
     children_.start(make(std::move(call), result_));
     struct statx found{};
@@ -126,7 +126,7 @@ TEST_P(Reactor, OpensReadsAndCloses) {
   EXPECT_EQ(fcntl(fd, F_GETFD), -1);
 }
 
-TEST_P(Reactor, GivesTheErrorOfTheSystemCall) {
+TEST_P(Reactor, ReturnsTheErrorOfTheSystemCall) {
   runtime runtime(options());
   EXPECT_EQ(sync_wait(runtime, make_call(open_call("/no/such/file"))), -ENOENT);
   std::string text(1, ' ');
@@ -148,7 +148,7 @@ TEST_P(Reactor, AReadOfAPipeWaitsForData) {
   pipe_ends pipe;
   runtime runtime(options());
   std::string text(10, ' ');
-  begun_call reading(runtime, read_call(pipe.read_end, text));
+  started_call reading(runtime, read_call(pipe.read_end, text));
   pipe.put("late");
   EXPECT_EQ(reading.wait(), 4);
   EXPECT_EQ(text.substr(0, 4), "late");
@@ -159,7 +159,7 @@ TEST_P(Reactor, ACancelledReadLeavesItsBufferAloneAfterwards) {
   runtime runtime(options());
   std::stop_source stop;
   std::string text(10, 'x');
-  begun_call reading(runtime, read_call(pipe.read_end, text), stop.get_token());
+  started_call reading(runtime, read_call(pipe.read_end, text), stop.get_token());
   stop.request_stop();
   EXPECT_EQ(reading.wait(), -ECANCELED);
   pipe.put("too late");
@@ -168,7 +168,7 @@ TEST_P(Reactor, ACancelledReadLeavesItsBufferAloneAfterwards) {
   EXPECT_EQ(sync_wait(runtime, make_call(read_call(pipe.read_end, still_there))), 8);
 }
 
-TEST_P(Reactor, NothingIsBegunAfterAStop) {
+TEST_P(Reactor, NothingStartsAfterAStop) {
   runtime runtime(options());
   std::stop_source stop;
   stop.request_stop();
@@ -182,7 +182,7 @@ TEST_P(Reactor, AnOpenOfAFifoThatNobodyWritesToCanBeStopped) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   runtime runtime(options());
   std::stop_source stop;
-  begun_call opening(runtime, open_call(path), stop.get_token());
+  started_call opening(runtime, open_call(path), stop.get_token());
   stop.request_stop();
   auto result = opening.wait();
   if (result >= 0) close(static_cast<int>(result));
@@ -193,8 +193,8 @@ TEST_P(Reactor, PollsOfOneDescriptorAreIndependent) {
   pipe_ends pipe;
   runtime runtime(options());
   std::stop_source stop;
-  begun_call first(runtime, poll_call(pipe.read_end, POLLIN), stop.get_token());
-  begun_call second(runtime, poll_call(pipe.read_end, POLLIN));
+  started_call first(runtime, poll_call(pipe.read_end, POLLIN), stop.get_token());
+  started_call second(runtime, poll_call(pipe.read_end, POLLIN));
   stop.request_stop();
   EXPECT_EQ(first.wait(), -ECANCELED);
   pipe.put("x");
@@ -408,7 +408,7 @@ static int workers_of(pid_t reactor) {
   return count;
 }
 
-TEST_P(Reactor, ACopyThatIsToBeMadeApartIsMadeByAnotherThread) {
+TEST_P(Reactor, AReadMarkedApartRunsOnAnotherThread) {
   temp_dir dir;
   auto path = dir.write("file", std::string(1'000'000, 'x'));
   int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -435,7 +435,7 @@ static void compute_for_long() {
   while (used() < end) {}
 }
 
-TEST_P(Reactor, AStepThatHasRunOthersIsWatchedOn) {
+TEST_P(Reactor, AStepThatRunsOthersIsStillWatched) {
   runtime runtime(options(1));
   std::vector<detail::activity::step> long_steps;
   run_on_reactor(runtime, [&] {

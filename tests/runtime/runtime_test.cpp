@@ -178,7 +178,7 @@ static int status_of_child(F function) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_P(Runtime, AForkedChildIsRefusedAndTheParentGoesOn) {
+TEST_P(Runtime, AForkedChildIsRefusedAndTheParentContinues) {
   auto parents = std::make_unique<runtime>(options(1));
   EXPECT_EQ(sync_wait(*parents, give(1)), 1);
   auto status = status_of_child([&parents] {
@@ -250,7 +250,7 @@ TEST(RuntimeEnvironment, ChoosesTheReactor) {
   EXPECT_THAT(runtime({.threads = 1}).describe(), HasSubstr("fallback"));
 }
 
-TEST(RuntimeEnvironment, AnEmptyChoiceIsNone) {
+TEST(RuntimeEnvironment, AnEmptyChoiceIsIgnored) {
   environment wanted("LADE_REACTOR", "");
   EXPECT_THAT(runtime({.threads = 1}).describe(), StartsWith("1 thread, "));
 }
@@ -269,7 +269,7 @@ TEST(RuntimeEnvironment, AnUnknownChoiceIsRefusedByName) {
               HasSubstr("fallback"));
 }
 
-TEST(RuntimeDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
+TEST(RuntimeDeathTest, DestructionOnOneOfItsThreadsEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto destroy = [](detail::executor& home, runtime* where) {
     home.post({[](void* object) noexcept { delete static_cast<runtime*>(object); }, where});

@@ -39,7 +39,7 @@ using testing_support::temp_dir;
 
 using testing_support::counted;
 
-// Blocks a pool's thread until it is told to go on.
+// Blocks a pool's thread until lift() is called.
 class roadblock {
  public:
   explicit roadblock(thread_pool& pool) {
@@ -112,7 +112,7 @@ TEST(ThreadPool, RunsJobsInTheOrderOfTheirArrivalHoweverNearTheyAre) {
   EXPECT_EQ(order, expected);
 }
 
-TEST(ThreadPool, TellsWhetherTheNextJobIsNearer) {
+TEST(ThreadPool, KnowsWhetherTheNextJobIsNearer) {
   std::vector<int> order;
   numbered_job near{order, 0};
   thread_pool pool({.threads = 1});
@@ -126,7 +126,7 @@ TEST(ThreadPool, TellsWhetherTheNextJobIsNearer) {
   block.lift();
 }
 
-TEST(ThreadPool, TellsWhetherAThreadIsIdle) {
+TEST(ThreadPool, KnowsWhetherAThreadIsIdle) {
   thread_pool pool({.threads = 2});
   test::wait_until([&] { return pool.has_idle_thread(); });
   roadblock first(pool);
@@ -354,7 +354,7 @@ static std::vector<unsigned> cpus_of_this_thread() {
   return cpus;
 }
 
-TEST(ThreadPool, KeepsToTheCpusThatItIsGiven) {
+TEST(ThreadPool, KeepsToTheCpusOfItsOptions) {
   cpu_set_t mine;
   ASSERT_EQ(sched_getaffinity(0, sizeof mine, &mine), 0);
   unsigned last = CPU_SETSIZE - 1;
@@ -366,7 +366,7 @@ TEST(ThreadPool, KeepsToTheCpusThatItIsGiven) {
 }
 
 TEST(ThreadPool, RefusesCpusThatItCannotHave) {
-  auto says = testing::StartsWith("keep the threads of a pool on the CPUs that it is given: ");
+  auto says = testing::StartsWith("keep the threads of a pool on the CPUs of its options: ");
   std::array<unsigned, 1> none{CPU_SETSIZE - 1};
   EXPECT_THAT([&] { thread_pool({.cpus = none}); }, testing::ThrowsMessage<error>(says));
   std::array<unsigned, 1> beyond{1'000'000};
@@ -376,7 +376,7 @@ TEST(ThreadPool, RefusesCpusThatItCannotHave) {
                                     "be from 0 to 1023"));
 }
 
-// What the system makes of a wish for these CPUs: it leaves out those that a container may not use.
+// The CPUs that the system grants of these. It omits CPUs that a container may not use.
 static std::vector<unsigned> cpus_given_for(const std::vector<unsigned>& wanted) {
   std::vector<unsigned> granted;
   std::thread([&] {
@@ -392,7 +392,7 @@ static std::vector<unsigned> cpus_given_for(const std::vector<unsigned>& wanted)
 TEST(ThreadPool, KeepsToANumaNode) {
   std::string list;
   if (!std::getline(std::ifstream("/sys/devices/system/node/node0/cpulist"), list))
-    GTEST_SKIP() << "the kernel does not tell of NUMA nodes";
+    GTEST_SKIP() << "the kernel reports no NUMA nodes";
   auto cpus = detail::cpus_in_list(list);
   thread_pool pool({.numa_node = 0});
   EXPECT_EQ(pool.size(), cpus.size());
@@ -420,7 +420,7 @@ TEST(AvailableCpus, ReadsTheListsOfLinux) {
     EXPECT_THROW(detail::cpus_in_list(odd), error) << odd;
 }
 
-TEST(ThreadPoolDeathTest, OneThatIsDestroyedOnOneOfItsThreadsEndsTheProcess) {
+TEST(ThreadPoolDeathTest, DestructionOnOneOfItsThreadsEndsTheProcess) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   auto destroy = [](thread_pool* pool) {
     pool->post({[](void* object) noexcept { delete static_cast<thread_pool*>(object); }, pool});

@@ -49,7 +49,7 @@ class sums {
   int sum_ = 0;
 };
 
-TEST(BatchBy, GivesWhatTheAccumulatorMakes) {
+TEST(BatchBy, YieldsTheBatchesOfTheAccumulator) {
   runtime runtime({.threads = 2});
   auto batches = from(ints{1, 2, 3, 4, 5, 0, 2, 1}) | batch_by(sums());
   auto expected = ElementsAre(ints{1, 2, 3}, ints{4, 5}, ints{1}, ints{2}, ints{0});
@@ -58,7 +58,7 @@ TEST(BatchBy, GivesWhatTheAccumulatorMakes) {
   EXPECT_THAT(collect(runtime, from(ints()) | batch_by(sums())), IsEmpty());
 }
 
-TEST(BatchBy, BatchesOfTheEndDrawRandomNumbersOfTheirOwn) {
+TEST(BatchBy, FinalBatchesDrawDifferentRandomNumbers) {
   runtime runtime({.threads = 1});
   auto draw = map([](const ints&, random numbers) { return numbers(); });
   for (auto& in : {ints{5, 1, 2, 1}, ints{1, 2, 1}}) {
@@ -132,7 +132,7 @@ TEST(BatchBy, HasNoState) {
               ThrowsMessage<error>("state of a run: sums decides which items it holds back"));
 }
 
-// Cannot be copied once it is told so.
+// Its copies throw while `refuses` is set.
 class reluctant : public sums {
  public:
   explicit reluctant(const bool& refuses) : refuses_(refuses) {}

@@ -54,7 +54,7 @@ TEST(Batch, GathersItemsInTheirOrder) {
   EXPECT_TRUE(collect(runtime, from(numbers{0}) | batch(4)).empty());
 }
 
-TEST(Batch, MayLeaveOutALastOneThatIsNotFull) {
+TEST(Batch, MayDropAPartialLastBatch) {
   runtime runtime({.threads = 2});
   EXPECT_THAT(collect(runtime, from(numbers{5}) | batch({.size = 2, .drop_last = true})),
               ElementsAre(numbers_list{0, 1}, numbers_list{2, 3}));
@@ -63,7 +63,7 @@ TEST(Batch, MayLeaveOutALastOneThatIsNotFull) {
 
 TEST(Batch, OfNothingIsRefused) { EXPECT_THROW(batch(0), error); }
 
-TEST(Batch, TakenApartGivesTheItemsAgain) {
+TEST(Batch, UnbatchYieldsTheItemsAgain) {
   runtime runtime({.threads = 2});
   EXPECT_THAT(collect(runtime, from(numbers{5}) | batch(2) | unbatch()),
               ElementsAre(0, 1, 2, 3, 4));
@@ -214,7 +214,7 @@ TEST(BatchInto, AFailureNamesTheSample) {
   }
 }
 
-TEST(BatchInto, WritesAgainWhatFailed) {
+TEST(BatchInto, RetriesFailedSamples) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   number_writer second_time([&](int, const tensor&) {
@@ -243,7 +243,7 @@ TEST(BatchInto, SkipsSamplesThatTakeTooLong) {
               ElementsAre(0, 1, 2));
 }
 
-TEST(BatchInto, WritesNotAgainAfterTheDeadline) {
+TEST(BatchInto, DoesNotRetryAfterTheDeadline) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   number_writer slow([&](int, const tensor&) {
@@ -261,7 +261,7 @@ TEST(BatchInto, WritesNotAgainAfterTheDeadline) {
   EXPECT_EQ(calls, 3 + 3 * 5);
 }
 
-TEST(BatchInto, WritesOnAPoolOfItsOwn) {
+TEST(BatchInto, WritesOnADedicatedPool) {
   runtime runtime({.threads = 2});
   thread_pool own({.threads = 1});
   number_writer there([&](int, const tensor&) { EXPECT_EQ(detail::this_executor, &own); });
@@ -270,7 +270,7 @@ TEST(BatchInto, WritesOnAPoolOfItsOwn) {
   EXPECT_EQ(items.statistics().stages.back().own_threads, 1u);
 }
 
-TEST(BatchInto, TakesExactlyAsManySamplesAsItHasRoomForWhenItsWritersBlock) {
+TEST(BatchInto, TakesExactlyItsCapacityWhenItsWritersBlock) {
   runtime runtime({.threads = 6});
   auto make = [](int i) { return sample(std::to_string(i)); };
   std::optional<std::size_t> buffers[] = {{}, 0u, 1u, 9u};

@@ -38,7 +38,7 @@ static std::vector<ints> batches(const ints& items, const bucket_options& option
   return collect(runtime, from(items) | bucket(itself, options));
 }
 
-TEST(Bucket, PutsItemsOfAboutTheSameLengthTogether) {
+TEST(Bucket, BatchesItemsOfAboutTheSameLength) {
   EXPECT_THAT(batches({1, 20, 2, 200, 10, 30, 11}, {.boundaries = {10, 100}, .size = 2}),
               ElementsAre(ints{1, 2}, ints{20, 30}, ints{10}, ints{11}, ints{200}));
   EXPECT_THAT(batches({}, {.boundaries = {10, 100}, .size = 2}), IsEmpty());
@@ -58,12 +58,12 @@ TEST(Bucket, AnItemThatExceedsTheBudgetGoesAlone) {
   EXPECT_THAT(batches({1, 100, 2}, {.padded = 20}), ElementsAre(ints{1}, ints{100}, ints{2}));
 }
 
-TEST(Bucket, MayLeaveOutWhatIsLeft) {
+TEST(Bucket, MayDropTheRemainder) {
   EXPECT_THAT(batches({1, 2, 30, 3}, {.boundaries = {10}, .size = 2, .drop_last = true}),
               ElementsAre(ints{1, 2}));
 }
 
-TEST(Bucket, GivesEveryItemOnceWithinItsBounds) {
+TEST(Bucket, YieldsEveryItemOnceWithinItsBounds) {
   auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -102,7 +102,7 @@ TEST(Bucket, HasTheLineageOfItsItems) {
               ElementsAre("0, 2", "1, 3-4", "5"));
 }
 
-TEST(Bucket, AfterAnInterruptionEveryItemComesOnce) {
+TEST(Bucket, AfterAnInterruptionEveryItemIsDeliveredOnce) {
   auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);

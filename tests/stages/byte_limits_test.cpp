@@ -111,7 +111,7 @@ TEST(ByteLimits, OfAFlatMapBoundThePartsOfEachItem) {
 }
 
 // The first item waits for the second.
-TEST(ByteLimits, OfAFlatMapLetNoItemStopAnother) {
+TEST(ByteLimits, OfAFlatMapLetNoItemBlockAnother) {
   runtime runtime({.threads = 2});
   for (std::uint64_t bytes : {std::uint64_t{0}, limit, detail::unlimited_bytes - 1}) {
     event second;
@@ -158,7 +158,8 @@ TEST(ByteLimits, LoseNoItemWhereResultsFailOrAreDropped) {
   }
 }
 
-// Ranges of elements whose bytes are unknown: one that tells its own, and one of itself.
+// Ranges of elements whose bytes are unknown: one that has bytes(), and one whose elements are
+// of the same type.
 struct measured : std::vector<std::shared_ptr<int>> {
   std::size_t bytes() const { return 7; }
 };
@@ -169,7 +170,7 @@ struct tree {
   std::size_t size() const { return children.size(); }
 };
 
-TEST(ByteLimits, AreTakenForRangesThatTellTheirBytesAndRefusedForTrees) {
+TEST(ByteLimits, AreAcceptedForRangesWithBytesAndRefusedForTrees) {
   runtime runtime({.threads = 1});
   auto some = from(up_to(5)) | map([](int) { return measured(); });
   EXPECT_EQ(test::collect(runtime, some | prefetch(2, {.bytes = 10})).size(), 5u);
@@ -179,12 +180,12 @@ TEST(ByteLimits, AreTakenForRangesThatTellTheirBytesAndRefusedForTrees) {
               ThrowsMessage<error>(HasSubstr("a member bytes()")));
 }
 
-// Does not tell its bytes.
+// Has no member bytes().
 struct nameless {
   std::string name = {};
 };
 
-TEST(ByteLimits, AreRefusedForItemsThatDoNotTellTheirBytes) {
+TEST(ByteLimits, AreRefusedForItemsWithoutBytes) {
   auto unknown = from(up_to(3)) | map([](int) { return nameless(); });
   auto refused = [](const char* stage_and_option) {
     return ThrowsMessage<error>(

@@ -46,7 +46,7 @@ static auto counting(std::atomic<int>& calls, const map_options& options = {}) {
       options);
 }
 
-TEST(Cache, LaterRunsDoNotWorkForWhatItHas) {
+TEST(Cache, LaterRunsReplayCachedItems) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   auto cached = from(up_to(25)) | counting(calls) | cache();
@@ -55,7 +55,7 @@ TEST(Cache, LaterRunsDoNotWorkForWhatItHas) {
   EXPECT_EQ(calls, 25);
 }
 
-TEST(Cache, KeepsAsManyItemsAsItIsTold) {
+TEST(Cache, KeepsAsManyItemsAsItsLimit) {
   runtime runtime({.threads = 2});
   for (int most : {0, 1, 10, 24, 25, 26}) {
     std::atomic<int> calls = 0;
@@ -67,7 +67,7 @@ TEST(Cache, KeepsAsManyItemsAsItIsTold) {
   }
 }
 
-TEST(Cache, KeepsAsManyBytesAsItIsTold) {
+TEST(Cache, KeepsAsManyBytesAsItsLimit) {
   runtime runtime({.threads = 1});
   std::atomic<int> calls = 0;
   auto thousand = map([](int i) { return std::string(1000, static_cast<char>('a' + i)); });
@@ -78,7 +78,7 @@ TEST(Cache, KeepsAsManyBytesAsItIsTold) {
   EXPECT_EQ(calls, 17);
 }
 
-// Something that tells how many bytes it has, and something that does not.
+// A type that has bytes(), and one that does not.
 struct heavy {
   std::size_t bytes() const { return 7; }
   std::string name = {};
@@ -99,8 +99,9 @@ TEST(Cache, CountsTheBytesThatItemsHold) {
   EXPECT_EQ(bytes_of(sample_batch(tensor(element_type::u8, {1, 9}), {sample("key")})), 12u);
   auto unknown = from(std::vector{nameless()});
   EXPECT_NO_THROW(unknown | cache());
-  EXPECT_THAT([&] { unknown | cache({.bytes = 10}); },
-              ThrowsMessage<error>(HasSubstr("the size of the items is unknown: give their type")));
+  EXPECT_THAT(
+      [&] { unknown | cache({.bytes = 10}); },
+      ThrowsMessage<error>(HasSubstr("the size of the items is unknown: their type needs")));
 }
 
 // Stages before a cache, of random numbers.
@@ -212,7 +213,8 @@ TEST(Cache, KeepsTheWholeOrNothingWhereAPartIsNotExact) {
 
 TEST(Cache, InAPathIsRefused) {
   runtime runtime({.threads = 2});
-  auto refused = ThrowsMessage<error>(HasSubstr("a cache in it would give items of one run"));
+  auto refused =
+      ThrowsMessage<error>(HasSubstr("a cache in a path would mix the items of several runs"));
   auto even = [](int i) { return i % 2; };
   EXPECT_THAT([&] { collect(runtime, from(up_to(9)) | tee(cache(), chain())); }, refused);
   EXPECT_THAT([&] { collect(runtime, from(up_to(9)) | route(even, chain(), cache())); }, refused);
@@ -226,7 +228,7 @@ TEST(Cache, InAPathIsRefused) {
     EXPECT_EQ(collect(runtime, from(up_to(9)) | tee(beside, chain())).size(), 9u);
 }
 
-TEST(Cache, WhatIsRandomBeforeItStaysAndBehindItDoesNot) {
+TEST(Cache, FreezesRandomChoicesBeforeItOnly) {
   runtime runtime({.threads = 2});
   auto noise =
       map([](int i, random draw) { return 1000 * i + static_cast<int>(draw.below(1000)); });
@@ -257,7 +259,7 @@ TEST(Cache, ServesTheRoundsOfARepeatBehindIt) {
   }
 }
 
-TEST(Cache, PartsThatItHasKeptDrawRandomNumbersOfTheirOwn) {
+TEST(Cache, ReplayedPartsDrawDifferentRandomNumbers) {
   runtime runtime({.threads = 2});
   auto parts = from(up_to(8)) | flat_map([](int) { return ints(50); });
   auto draw = map([](int, random numbers) { return numbers(); });
@@ -316,7 +318,7 @@ TEST(Cache, IsSharedByCopiesOfAPipeline) {
   EXPECT_EQ(calls, 20);
 }
 
-TEST(Cache, OfRunsAtATimeOneFillsIt) {
+TEST(Cache, OneOfSeveralConcurrentRunsFillsIt) {
   runtime runtime({.threads = 3});
   std::atomic<int> calls = 0;
   auto cached = from(up_to(100)) | counting(calls, {.concurrency = 1}) | cache();
@@ -408,7 +410,7 @@ TEST(Cache, HasNoState) {
       ThrowsMessage<error>("state of a run: cache yields the kept items before the others"));
 }
 
-TEST(Cache, TellsWhatItTookAndGave) {
+TEST(Cache, CountsItsInputAndOutput) {
   runtime runtime({.threads = 1});
   auto cached = from(up_to(10)) | cache({.items = 4});
   collect(runtime, cached);

@@ -51,7 +51,7 @@ TEST(Take, OfNothingEndsAnEndlessPipeline) {
   EXPECT_TRUE(collect(runtime, endless | take(0) | map(same, {.concurrency = 2})).empty());
 }
 
-TEST(Repeat, OpensItsInputAnewForEveryRound) {
+TEST(Repeat, ReopensItsInputForEveryRound) {
   runtime runtime({.threads = 2});
   auto twice = from(numbers{3}) | map(same, {.concurrency = 2}) | repeat(2);
   EXPECT_THAT(collect(runtime, twice), ElementsAre(0, 1, 2, 0, 1, 2));
@@ -67,7 +67,7 @@ TEST(Repeat, CountsAStageOnceHoweverOftenItIsOpened) {
   EXPECT_EQ(stages[1].in, 150u);
 }
 
-TEST(Prefetch, RunsAheadAsFarAsItMay) {
+TEST(Prefetch, RunsAheadUpToItsCount) {
   runtime runtime({.threads = 2});
   std::atomic<int> taken = 0;
   auto stalled = [](async_generator<int> in) -> async_generator<int> {
@@ -89,7 +89,7 @@ static async_generator<int> add(async_generator<int> in, int number) {
   }
 }
 
-TEST(Through, IsAStageOfOnesOwnWithArguments) {
+TEST(Through, RunsACustomStageWithArguments) {
   runtime runtime({.threads = 2});
   EXPECT_THAT(collect(runtime, from(numbers{3}) | through(add, {}, 10)), ElementsAre(10, 11, 12));
 }
@@ -102,7 +102,7 @@ static async_generator<int> thrice(async_generator<int> in) {
     }
 }
 
-TEST(Through, SeveralItemsOfOneDrawRandomNumbersOfTheirOwnInAnyOrder) {
+TEST(Through, SeveralItemsOfOneDrawDifferentNumbersInAnyOrder) {
   runtime runtime({.threads = 3});
   auto draw = map([](int i, random numbers) { return std::pair(i, numbers()); });
   auto uneven = [](int i) {
@@ -121,7 +121,7 @@ TEST(Through, SeveralItemsOfOneDrawRandomNumbersOfTheirOwnInAnyOrder) {
   }
 }
 
-TEST(Through, WhatItYieldsBeforeItsFirstItemDrawsRandomNumbersOfItsOwn) {
+TEST(Through, ItemsBeforeTheFirstInputDrawDifferentRandomNumbers) {
   runtime runtime({.threads = 1});
   auto with_header = [](async_generator<int> in) -> async_generator<int> {
     for (int n = 0; n < 2; ++n) co_yield int(n);
@@ -132,7 +132,7 @@ TEST(Through, WhatItYieldsBeforeItsFirstItemDrawsRandomNumbersOfItsOwn) {
   EXPECT_EQ(std::set(drawn.begin(), drawn.end()).size(), 5u);
 }
 
-TEST(Through, CountsWhatItTakesAndGives) {
+TEST(Through, CountsItsInputAndOutput) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(numbers{9}) | through(add, {}, 10));
   collect(items);

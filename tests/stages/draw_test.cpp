@@ -28,7 +28,7 @@ static pipeline<int> list_of(int size) {
   return from(all);
 }
 
-TEST(Draw, GivesItemsByTheirWeight) {
+TEST(Draw, YieldsItemsInProportionToTheirWeights) {
   runtime runtime({.threads = 1});
   auto drawn = list_of(4) | draw({.weights = {0, 1, 2, 5}, .count = 80'000, .seed = 3});
   auto items = collect(runtime, drawn);
@@ -43,7 +43,7 @@ TEST(Draw, GivesItemsByTheirWeight) {
   EXPECT_EQ(std::ranges::count(items, 0), 0);
 }
 
-TEST(Draw, IsOfWhatIsReachedByIndexAlone) {
+TEST(Draw, NeedsASourceThatIsReachedByIndex) {
   auto drawing = draw({.weights = {1, 1}});
   EXPECT_EQ((pipeline<int>(list_of(2)) | drawing).describe().stages.size(), 1u);
   EXPECT_THAT(
@@ -66,7 +66,7 @@ TEST(Draw, IsTheSameInEveryRunAndAnotherInEveryEpoch) {
   EXPECT_NE(ints(twice.begin() + 100, twice.end()), once);
 }
 
-TEST(Draw, DrawsAsOftenAsThereAreItemsIfNotTold) {
+TEST(Draw, DrawsAsManyItemsAsTheListHasByDefault) {
   runtime runtime({.threads = 1});
   EXPECT_EQ(collect(runtime, list_of(7) | draw({.weights = std::vector(7, 1.0)})).size(), 7u);
   EXPECT_THAT(collect(runtime, list_of(1) | draw({.weights = {1}, .count = 0})), IsEmpty());
@@ -77,18 +77,18 @@ TEST(Draw, ShardsArePartsOfTheSameDraws) {
   auto drawn = list_of(9) | draw({.weights = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .count = 200});
   auto whole = collect(runtime, drawn);
   for (std::uint64_t world = 1; world <= 64; ++world) {
-    ints dealt(whole.size() / world * world, -1);
+    ints assigned(whole.size() / world * world, -1);
     for (std::uint64_t rank = 0; rank < world; ++rank) {
       auto mine = collect(runtime, drawn | shard({.rank = rank, .world = world}));
       ASSERT_EQ(mine.size(), whole.size() / world);
-      for (std::size_t i = 0; i < mine.size(); ++i) dealt[i * world + rank] = mine[i];
+      for (std::size_t i = 0; i < mine.size(); ++i) assigned[i * world + rank] = mine[i];
     }
-    ASSERT_EQ(dealt, ints(whole.begin(), whole.begin() + static_cast<long>(dealt.size())))
+    ASSERT_EQ(assigned, ints(whole.begin(), whole.begin() + static_cast<long>(assigned.size())))
         << "world of " << world;
   }
 }
 
-TEST(Draw, GoesWithTheOtherStepsOfASource) {
+TEST(Draw, CombinesWithOtherStepsOfASource) {
   runtime runtime({.threads = 1});
   auto drawn = list_of(10) | skip(8) | shuffle() | draw({.weights = {1, 1}, .count = 50});
   auto items = collect(runtime, drawn);
@@ -108,7 +108,7 @@ TEST(Draw, RefusesAnotherNumberOfItems) {
                   "source: draw: the number of weights must be 3, that of the items; it is 2"));
 }
 
-TEST(Draw, RefusesWeightsThatAreNone) {
+TEST(Draw, RefusesInvalidWeights) {
   EXPECT_THAT([] { draw({}); }, ThrowsMessage<error>("draw: no weights"));
   EXPECT_THAT([] { draw({.weights = {0}}); }, ThrowsMessage<error>("draw: all weights are 0"));
   EXPECT_THAT([] { draw({.weights = {1, -1}}); },

@@ -70,7 +70,7 @@ static pipeline<int> rank_of_two(int size, std::uint64_t rank) {
   return from(up_to(size)) | shard({.rank = rank, .world = 2});
 }
 
-TEST(EqualSteps, ARankOfWhichItemsFailRepeatsItsFirstOnes) {
+TEST(EqualSteps, ARankWithFailuresRepeatsItsFirstItems) {
   runtime runtime({.threads = 2});
   auto mine = [&](std::uint64_t rank) {
     return rank_of_two(16, rank) | without({1, 5, 9}) | batch(2) | equal_steps();
@@ -219,7 +219,7 @@ TEST(EqualSteps, EveryEpochHasAsManySteps) {
   }
 }
 
-TEST(EqualSteps, GoesOverTheItemsAsOftenAsItIsShort) {
+TEST(EqualSteps, RepeatsTheItemsAsOftenAsNeeded) {
   runtime runtime({.threads = 1});
   auto mine = from(up_to(7)) | without({0, 1, 2, 4, 6}) | batch(1) | equal_steps();
   ints all;
@@ -301,7 +301,7 @@ TEST(EqualSteps, StatesOfDifferentStepsAreNotMerged) {
               ThrowsMessage<error>("merge states: they differ in how many steps they have taken"));
 }
 
-TEST(EqualSteps, FromMergedStatesRepeatsBeginAnew) {
+TEST(EqualSteps, FromMergedStatesRepeatsRestart) {
   runtime runtime({.threads = 1});
   auto mine = [](std::uint64_t rank) {
     return rank_of_two(24, rank) | without({0, 2, 4, 6}) | batch(2) | equal_steps();

@@ -104,7 +104,7 @@ TEST(Filter, DropsItemsThatTakeTooLong) {
   }
 }
 
-TEST(Filter, CallsItsPredicateNotAgainAfterTheDeadline) {
+TEST(Filter, DoesNotRetryAfterTheDeadline) {
   runtime runtime({.threads = 2});
   std::atomic<int> calls = 0;
   auto slow = [&](int) -> bool {
@@ -121,7 +121,7 @@ TEST(Filter, CallsItsPredicateNotAgainAfterTheDeadline) {
   EXPECT_EQ(calls, 3 + 3 * 5);
 }
 
-TEST(Filter, RunsOnAPoolOfItsOwn) {
+TEST(Filter, RunsOnADedicatedPool) {
   runtime runtime({.threads = 2});
   thread_pool own({.threads = 1});
   auto there = [&](int) { return detail::this_executor == &own; };
@@ -131,7 +131,7 @@ TEST(Filter, RunsOnAPoolOfItsOwn) {
                 ElementsAre(0, 1, 2));
 }
 
-TEST(Filter, TakesExactlyAsManyItemsAsItHasRoomForWhenItsPredicatesBlock) {
+TEST(Filter, TakesExactlyItsCapacityWhenItsPredicatesBlock) {
   runtime runtime({.threads = 6});
   for (auto order : {item_order::input, item_order::completion}) {
     std::atomic<int> taken = 0;

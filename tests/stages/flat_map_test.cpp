@@ -89,7 +89,7 @@ TEST(FlatMap, IsStoppedWhileItsGeneratorSleeps) {
 static ints twice(int i) { return {i, i}; }
 static async_generator<int> forever(int) { return count_to(-1); }
 
-// What an item becomes is told by its number: some become nothing.
+// The number of an item determines its parts; some items have none.
 static ints some_of(int i) { return ints(static_cast<std::size_t>(i % 4), i); }
 
 static async_generator<int> some_slowly(int i) {
@@ -100,7 +100,7 @@ static async_generator<int> some_slowly(int i) {
   }
 }
 
-TEST(FlatMap, TakesSeveralItemsApartAtATimeInTheirOrder) {
+TEST(FlatMap, SplitsSeveralItemsConcurrentlyInOrder) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -119,7 +119,7 @@ TEST(FlatMap, TakesSeveralItemsApartAtATimeInTheirOrder) {
   }
 }
 
-// Gives its first part at once and waits with the second.
+// Yields its first part at once; the second waits at the gate.
 struct half_blocked {
   test::gate& gate;
   async_generator<int> operator()(int i) const { return give(gate, i); }
@@ -132,7 +132,7 @@ struct half_blocked {
   }
 };
 
-TEST(FlatMap, AGeneratorThatRunsTakesOnePlace) {
+TEST(FlatMap, ARunningGeneratorOccupiesOneSlot) {
   runtime runtime({.threads = 4});
   test::gate gate;
   std::atomic<int> taken = 0;
@@ -167,7 +167,7 @@ TEST(FlatMap, InCompletionOrderTheFastOvertakeTheSlow) {
   EXPECT_THAT(collect(items), ElementsAre(0, 0));
 }
 
-TEST(FlatMap, AFailureComesBehindThePartsBeforeIt) {
+TEST(FlatMap, AFailureIsReportedAfterTheEarlierParts) {
   runtime runtime({.threads = 3});
   flat_map_options wide{.concurrency = 3};
   for (int round = 0; round < 50; ++round) {
@@ -212,7 +212,7 @@ static async_generator<int> fail_after(int items) {
   throw std::runtime_error("no more");
 }
 
-TEST(FlatMap, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
+TEST(FlatMap, DeliversItemsBeforeAFailureOfTheSource) {
   runtime runtime({.threads = 3});
   auto source = from([] { return fail_after(5); });
   for (auto order : {item_order::input, item_order::completion}) {
@@ -236,7 +236,7 @@ TEST(FlatMap, IsStoppedWithFullBuffersAndWhileItsGeneratorsSleep) {
     }
 }
 
-TEST(FlatMap, TakesItemsApartOnAPoolOfItsOwn) {
+TEST(FlatMap, SplitsItemsOnADedicatedPool) {
   runtime runtime({.threads = 1});
   thread_pool own({.threads = 2, .name = "parts"});
   auto where = [&](int) { return ints{detail::this_executor == &own}; };
@@ -246,7 +246,7 @@ TEST(FlatMap, TakesItemsApartOnAPoolOfItsOwn) {
                 ElementsAre(1, 1, 1));
 }
 
-TEST(FlatMap, GoesOnFromAStateWithSeveralItemsAtATime) {
+TEST(FlatMap, ResumesFromAStateWithSeveralItemsAtATime) {
   runtime runtime({.threads = 3});
   auto pipeline = from(numbers{40}) | flat_map(some_slowly, {.concurrency = 4, .buffer = 2}) |
                   map([](int i) { return i; }, {.concurrency = 3});
@@ -272,7 +272,7 @@ TEST(FlatMap, RefusesAStateOfPartsThatAreMixed) {
       ThrowsMessage<error>(HasSubstr("split yields parts of several items in completion order")));
 }
 
-TEST(FlatMap, PartsDrawRandomNumbersOfTheirOwnWhereverTheyGo) {
+TEST(FlatMap, PartsDrawDifferentRandomNumbersInLaterStages) {
   runtime runtime({.threads = 2});
   auto draw = map([](int, random numbers) { return numbers(); });
   auto parts = [](flat_map_options options = {}) {
@@ -309,18 +309,18 @@ TEST(FlatMap, ItemsWithoutASizeHaveNoMembers) {
   }
 }
 
-TEST(FlatMap, AStallReportNamesTheItemsThatAreTakenApart) {
+TEST(FlatMap, AStallReportNamesTheItemsThatAreSplit) {
   runtime runtime({.threads = 2});
-  std::promise<std::string> told;
+  std::promise<std::string> report;
   stall_options stall{.after = std::chrono::milliseconds(20),
-                      .to = [&](const std::string& text) { told.set_value(text); }};
+                      .to = [&](const std::string& text) { report.set_value(text); }};
   run_options options;
   options.stall = stall;
   auto items = runtime.run(from(numbers{-1}) | flat_map(then_sleep, {.concurrency = 2}), options);
   EXPECT_EQ(items.wait_next(), 0);
   EXPECT_EQ(items.wait_next(), 1);
   std::thread consumer([&] { EXPECT_THROW(items.wait_next(), error); });
-  EXPECT_THAT(told.get_future().get(), HasSubstr("  item 1 (1) has been worked on for"));
+  EXPECT_THAT(report.get_future().get(), HasSubstr("  item 1 (1) has been worked on for"));
   items.stop();
   consumer.join();
 }
@@ -336,7 +336,7 @@ TEST(FlatMap, InAPathOfATeeIsWaitedFor) {
   }
 }
 
-TEST(FlatMap, RefusesAConcurrencyThatIsNone) {
+TEST(FlatMap, RefusesAConcurrencyOfZero) {
   EXPECT_THAT([&] { flat_map(some_of, {.concurrency = 0}); },
               ThrowsMessage<error>(HasSubstr("concurrency is 0; it must be from 1 to ")));
 }

@@ -41,7 +41,7 @@ TEST(From, AVectorAnArrayAListOrAGenerator) {
   EXPECT_THAT(collect(runtime, from(numbers{3})), ElementsAre(0, 1, 2));
 }
 
-TEST(From, AFunctionOfOptionalsBeginsAnewInEveryRun) {
+TEST(From, AFunctionOfOptionalsRestartsInEveryRun) {
   runtime runtime({.threads = 1});
   auto made = from([i = 0]() mutable { return i < 3 ? std::optional(i++) : std::nullopt; });
   EXPECT_THAT(collect(runtime, made), ElementsAre(0, 1, 2));
@@ -218,7 +218,7 @@ struct broken_listing {
   std::vector<int> list_all() const { throw std::runtime_error("three"); }
 };
 
-// What a source gives that fails at item 3.
+// Expects three items and the failure of a source that fails at item 3.
 static void expect_three_items(const pipeline<int>& source, const std::string& why) {
   runtime runtime({.threads = 2});
   auto same = [](int i) { return i; };
@@ -230,7 +230,7 @@ static void expect_three_items(const pipeline<int>& source, const std::string& w
   }
 }
 
-TEST(From, ASourceThatFailsGivesWhatCameBefore) {
+TEST(From, AFailedSourceDeliversEarlierItems) {
   auto optionals = [i = 0]() mutable { return std::optional(refuse_three(i++)); };
   expect_three_items(from(optionals), "source: three");
   std::list list{0, 1, 2, 3, 4};
@@ -241,21 +241,21 @@ TEST(From, ASourceThatFailsGivesWhatCameBefore) {
   expect_three_items(from(broken_listing()) | take(9), "source: three");
 }
 
-TEST(From, AListThatFailsGivesWhatCameBeforeAndNamesTheItem) {
+TEST(From, AFailedListDeliversEarlierItemsAndNamesTheItem) {
   auto by_index = from_index(9, [](std::uint64_t i) { return refuse_three(static_cast<int>(i)); });
   expect_three_items(by_index, "source (item 3): three");
   std::vector list{0, 1, 2, 3, 4};
   expect_three_items(from(std::views::transform(list, refuse_three)), "source (item 3): three");
 }
 
-TEST(From, AListingThatCannotBeReadAsAWholeGivesNothing) {
+TEST(From, AShuffledListingThatFailsDeliversNothing) {
   runtime runtime({.threads = 1});
   auto items = runtime.run(from(broken_listing()) | shuffle());
   EXPECT_THAT([&] { items.wait_next(); }, ThrowsMessage<stage_error>("source: three"));
   EXPECT_FALSE(items.wait_next());
 }
 
-TEST(From, AFunctionThatThrowsInsteadOfGivingItemsIsNamed) {
+TEST(From, AFunctionThatThrowsInsteadOfReturningIsNamed) {
   runtime runtime({.threads = 1});
   auto message_of = [&](const pipeline<int>& what) { return test::only_failure(runtime, what); };
   auto list = []() -> std::vector<int> { throw std::runtime_error("no list"); };

@@ -228,7 +228,7 @@ TEST(Map, InCompletionOrderNothingIsLost) {
   }
 }
 
-TEST(Map, TakesExactlyAsManyItemsAsItHasRoomForWhenItsFunctionsBlock) {
+TEST(Map, TakesExactlyItsCapacityWhenItsFunctionsBlock) {
   runtime runtime({.threads = 6});
   for (auto order : {item_order::input, item_order::completion})
     for (unsigned buffer : {0u, 1u, 5u}) {
@@ -254,7 +254,7 @@ static task<int> sleep_forever(int i) {
   co_return i;
 }
 
-TEST(Map, OfTasksTakesExactlyAsManyItemsAsItHasRoomFor) {
+TEST(Map, OfTasksTakesExactlyItsCapacity) {
   runtime runtime({.threads = 2});
   std::atomic<int> taken = 0;
   auto items = runtime.run(from([&] { return counted(taken); }) |
@@ -308,7 +308,7 @@ TEST(Map, CallsPlainFunctionsOnThePoolAndTasksOnTheReactor) {
   }
 }
 
-TEST(Map, DealsTasksOutToAllReactors) {
+TEST(Map, DistributesTasksOverAllReactors) {
   runtime runtime({.threads = 1, .reactors = 2});
   event both;
   std::atomic<int> started = 0;
@@ -487,7 +487,7 @@ TEST(Map, AnItemThatIsInNoTableIsAFailure) {
   EXPECT_EQ(items.failures().front().item, "1");
 }
 
-TEST(Map, RunsOnAPoolOfItsOwn) {
+TEST(Map, RunsOnADedicatedPool) {
   runtime runtime({.threads = 1});
   thread_pool own({.threads = 3, .name = "own"});
   test::gate all;
@@ -535,7 +535,7 @@ TEST(Map, ARunThatNobodyTakesFromLeavesASharedPoolToOthers) {
 static task<int> give_task(int i) { co_return i; }
 
 // Otherwise the stage before fills its buffer first.
-TEST(Map, OnASharedPoolTheStageBehindGoesFirst) {
+TEST(Map, OnASharedPoolTheLaterStageHasPriority) {
   runtime runtime({.threads = 1});
   std::atomic<int> before = 0;
   std::atomic<int> behind = 0;
@@ -562,7 +562,7 @@ TEST(Map, OnASharedPoolTheStageBehindGoesFirst) {
 }
 
 // The stage before is held up until the pool's only thread has work of both to choose from.
-TEST(Map, OnAPoolOfTheirOwnTheStageBehindGoesFirst) {
+TEST(Map, OnADedicatedPoolTheLaterStageHasPriority) {
   runtime runtime({.threads = 2});
   thread_pool shared({.threads = 1});
   constexpr int all = 50;
@@ -625,7 +625,7 @@ class counter {
   int calls_ = 0;
 };
 
-TEST(Map, GivesEveryWorkerAnInstanceOfItsOwn) {
+TEST(Map, CreatesOneInstanceOfTheFunctionPerWorker) {
   runtime runtime({.threads = 3});
   for (unsigned concurrency : {1u, 3u}) {
     std::atomic<int> made = 0;
@@ -661,7 +661,7 @@ TEST(Map, FailsIfAnInstanceCannotBeMade) {
         ThrowsMessage<stage_error>(HasSubstr("t: no model")));
 }
 
-TEST(Map, AnInstanceThatCannotBeMadeCostsNothingOfWhatCameBefore) {
+TEST(Map, AFailedInstanceLosesNoEarlierItem) {
   runtime runtime({.threads = 3});
   std::atomic<int> made = 0;
   std::atomic<int> called = 0;
@@ -693,19 +693,19 @@ TEST(Map, WithABufferOneAtATimeWorksAhead) {
   EXPECT_EQ(items.wait_next(), 0);
 }
 
-// Each call of the next stage returns when the next call of this stage has begun.
+// Each call of the next stage returns when the next call of this stage has started.
 TEST(Map, OneLongCallAtATimeRunsBesideTheNextStage) {
   constexpr int last = 20;
-  std::atomic<int> begun = -1;
+  std::atomic<int> latest = -1;
   auto compute = [&](int i) {
-    begun = i;
-    begun.notify_all();
+    latest = i;
+    latest.notify_all();
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
     while (std::chrono::steady_clock::now() < end) {}
     return i;
   };
   auto wait_for_next = [&](int i) {
-    for (int seen = begun; seen <= i && i < last; seen = begun) begun.wait(seen);
+    for (int seen = latest; seen <= i && i < last; seen = latest) latest.wait(seen);
     return i;
   };
   runtime runtime({.threads = 2});
@@ -714,7 +714,7 @@ TEST(Map, OneLongCallAtATimeRunsBesideTheNextStage) {
   EXPECT_THAT(collect(runtime, items), SizeIs(last + 1));
 }
 
-TEST(Map, InPlaceTellsHowLongItsCallsTake) {
+TEST(Map, InlineMeasuresTheDurationOfItsCalls) {
   runtime runtime({.threads = 1});
   auto slow = [](int i) {
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
@@ -730,7 +730,7 @@ TEST(Map, InPlaceTellsHowLongItsCallsTake) {
   EXPECT_GT(stage.p50, std::chrono::milliseconds(1));
 }
 
-TEST(Map, InPlaceMeasuresSomeOfManyShortCallsForAll) {
+TEST(Map, InlineSamplesTheDurationOfManyShortCalls) {
   runtime runtime({.threads = 1});
   auto items =
       runtime.run(from(numbers{50'000}) | map([](int i) { return i; }, {.concurrency = 1}));

@@ -44,14 +44,14 @@ static pipeline<int> run_of(int first, int count) {
 
 static int refuse(int i) { throw std::runtime_error("bad " + std::to_string(i)); }
 
-TEST(Merge, InTurnsLeavesOutWhatHasEnded) {
+TEST(Merge, InTurnsSkipsEndedInputs) {
   runtime runtime({.threads = 1});
   auto merged = merge(inputs{run_of(0, 3), run_of(10, 1), run_of(20, 2)});
   EXPECT_THAT(collect(runtime, merged), ElementsAre(0, 10, 20, 1, 21, 2));
   EXPECT_THAT(collect(runtime, merge(inputs{})), IsEmpty());
 }
 
-TEST(Merge, AnInputThatHasEndedKeepsNothingThatItHasWorkedAhead) {
+TEST(Merge, AnEndedInputKeepsNoItemsThatItPrepared) {
   runtime runtime({.threads = 2});
   std::atomic<int> held = 0;
   auto hold = [&](int i) {
@@ -117,7 +117,7 @@ TEST(Merge, ByWeightMayEndWithTheFirst) {
   EXPECT_GT(items.size(), 5u);
 }
 
-TEST(Merge, AWeightOfNothingLeavesAnInputOut) {
+TEST(Merge, AWeightOfZeroExcludesAnInput) {
   runtime runtime({.threads = 1});
   auto merged = merge(inputs{run_of(0, 3), run_of(10, 3)},
                       {.order = merge_order::weighted, .weights = {0, 1}});
@@ -243,7 +243,7 @@ TEST(Merge, OfAnInputThatSleepsEndsBehindATakeOfTheOthers) {
   }
 }
 
-TEST(Merge, ThatIsStoppedGivesWhatWasReadyAndNothingTwice) {
+TEST(Merge, AfterAStopDeliversReadyItemsOnce) {
   runtime runtime({.threads = 3});
   for (auto order : merge_orders)
     for (std::size_t count : {0u, 1u, 7u, 100u}) {
@@ -269,7 +269,7 @@ static async_generator<std::string> origins(async_generator<int> in) {
   }
 }
 
-TEST(Merge, LineagesTellTheInputsApart) {
+TEST(Merge, LineagesDifferBetweenInputs) {
   runtime runtime({.threads = 2});
   auto again = merge(inputs{run_of(0, 5), run_of(0, 5)});
   for (auto order : {merge_order::turns, merge_order::arrival}) {
@@ -281,7 +281,7 @@ TEST(Merge, LineagesTellTheInputsApart) {
   }
 }
 
-TEST(Merge, PositionsStayApartInEveryRoundOfARepeat) {
+TEST(Merge, PositionsDifferInEveryRoundOfARepeat) {
   runtime runtime({.threads = 2});
   auto merged = merge(inputs{run_of(0, 3), merge(inputs{run_of(0, 2), run_of(0, 4)})});
   auto all = collect(runtime, merged | repeat(50) | through(origins));
@@ -291,7 +291,7 @@ TEST(Merge, PositionsStayApartInEveryRoundOfARepeat) {
   EXPECT_EQ(std::ranges::adjacent_find(all), all.end());
 }
 
-TEST(Merge, RefusesWhatWouldHaveThePositionsOfAnother) {
+TEST(Merge, RefusesSourcesWhosePositionsWouldCollide) {
   runtime runtime({.threads = 1});
   auto inside_of_merges = [](pipeline<int> innermost, int depth) {
     for (; depth > 0; --depth) innermost = merge(inputs{innermost, from(numbers{1})});
@@ -326,7 +326,7 @@ static stage_statistics last_stage_of(runtime& where, const pipeline<T>& what) {
   return items.statistics().stages.back();
 }
 
-TEST(Merge, CountsWhatItTakesAndGives) {
+TEST(Merge, CountsItsInputAndOutput) {
   runtime runtime({.threads = 2});
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
     auto stage =
@@ -337,7 +337,7 @@ TEST(Merge, CountsWhatItTakesAndGives) {
   }
 }
 
-TEST(Merge, ThatEndsWithTheFirstCountsWhatItHasGiven) {
+TEST(Merge, ThatEndsWithTheFirstCountsDeliveredItems) {
   runtime runtime({.threads = 2});
   auto stage =
       last_stage_of(runtime, merge(inputs{run_of(0, -1), run_of(0, 5)}, {.end = merge_end::first}));
@@ -387,7 +387,7 @@ TEST(Merge, DrawsByWeightsWhoseSumIsNoFiniteNumber) {
   EXPECT_NEAR(drawn[0], 500, 80);
 }
 
-TEST(Zip, PutsItemsSideBySideUntilOneInputEnds) {
+TEST(Zip, PairsItemsUntilOneInputEnds) {
   runtime runtime({.threads = 2});
   auto names = from(std::vector<std::string>{"a", "b", "c"});
   using row = std::tuple<int, std::string, int>;
@@ -431,7 +431,7 @@ static async_generator<int> alternate(async_generator<int> in, async_generator<s
   }
 }
 
-TEST(Combine, IsWhateverACoroutineMakesOfItsInputs) {
+TEST(Combine, YieldsTheItemsOfItsCoroutine) {
   runtime runtime({.threads = 2});
   auto names = from(std::vector<std::string>{"one", "three"});
   EXPECT_THAT(collect(runtime, combine(alternate, run_of(0, -1), names)),
@@ -465,7 +465,7 @@ TEST(Combine, ThatLeavesEarlyEndsWhileAnInputSleeps) {
   EXPECT_THAT(collect(runtime, combine(leave_after_two, awake, sleepy)), ElementsAre(0, 1));
 }
 
-TEST(Combine, CountsWhatTheCoroutineTakesAndGives) {
+TEST(Combine, CountsTheInputAndOutputOfTheCoroutine) {
   runtime runtime({.threads = 2});
   auto names = from(std::vector<std::string>{"one", "three"});
   auto stage = last_stage_of(runtime, combine(alternate, run_of(0, -1), names));

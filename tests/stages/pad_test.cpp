@@ -109,7 +109,7 @@ TEST(Pad, TakesElementsOfEveryType) {
   EXPECT_EQ(one(std::vector{half}, pad({.length = 2})).data().type(), element_type::bf16);
 }
 
-TEST(Pad, RefusesAValueThatIsNoneOfTheType) {
+TEST(Pad, RefusesAValueOutsideTheType) {
   auto filling = [](auto e, double value) {
     std::vector<std::vector<decltype(e)>> batch{{e}};
     return [batch, value] { one(batch, pad({.value = value})); };
@@ -127,7 +127,7 @@ TEST(Pad, RefusesAValueThatIsNoneOfTheType) {
   EXPECT_THAT([&] { one(halves, pad({.value = 1})); }, says("f16"));
 }
 
-TEST(Pad, AValueThatDoesNotFitIsTold) {
+TEST(Pad, AFailureNamesTheValueThatDoesNotFit) {
   runtime runtime({.threads = 1});
   auto padded = from(std::vector<token_batch>{{{1, 2}, {3}}}) | pad({.value = 1e300});
   EXPECT_EQ(only_failure(runtime, padded),
@@ -196,7 +196,7 @@ TEST(Pad, SharesTheCpusOfAutomaticStages) {
   expect_two_shared_cpus(pad({.concurrency = automatic}));
 }
 
-TEST(Pad, MayWorkOnAPoolOfItsOwn) {
+TEST(Pad, MayWorkOnADedicatedPool) {
   runtime runtime({.threads = 1});
   thread_pool pool({.threads = 3});
   auto batches = from(token_batch{{1}, {2, 3}, {4}}) | batch(2);
@@ -284,7 +284,7 @@ static std::vector<token_batch> rows_of(const token_batch& sequences,
 // `length` times the same number.
 static tokens repeated(std::size_t length, std::int32_t number) { return tokens(length, number); }
 
-TEST(PackRows, PutsEachIntoTheFirstRowWithRoom) {
+TEST(PackRows, PutsEachIntoTheFirstRowWithSpace) {
   token_batch in{repeated(3, 1), repeated(3, 2), repeated(1, 3), repeated(1, 4), repeated(2, 5)};
   EXPECT_THAT(
       rows_of(in, {.length = 4, .value = -1}),
@@ -293,7 +293,7 @@ TEST(PackRows, PutsEachIntoTheFirstRowWithRoom) {
   EXPECT_THAT(rows_of({}, {.length = 4}), IsEmpty());
 }
 
-TEST(PackRows, GivesTheFullestWhenTooManyAreOpen) {
+TEST(PackRows, YieldsTheFullestRowWhenTooManyAreOpen) {
   token_batch in{repeated(5, 1), repeated(6, 2), repeated(7, 3), repeated(3, 4)};
   EXPECT_THAT(rows_of(in, {.length = 8, .open_rows = 2}),
               ElementsAre(token_batch{in[1]}, token_batch{in[0], in[3]}, token_batch{in[2]}));
@@ -309,7 +309,7 @@ TEST(PackRows, HasTheSequencesAsTensorsToo) {
   EXPECT_THAT(elements<std::int64_t>(rows[1].offsets()), ElementsAre(0, 1));
 }
 
-TEST(PackRows, SplitsSequencesThatAreLongerThanARowIfTold) {
+TEST(PackRows, SplitsSequencesThatAreLongerThanARowOnRequest) {
   token_batch in{{1}, {2, 3, 4, 5, 6, 7, 8}, {9, 10}};
   EXPECT_THAT(rows_of(in, {.length = 3, .split = true}),
               ElementsAre(token_batch{{2, 3, 4}}, token_batch{{5, 6, 7}}, token_batch{{1}, {8}},
@@ -361,7 +361,7 @@ TEST(PackRows, HasTheLineageOfItsSequences) {
   EXPECT_THAT(collect(runtime, rows | through(origins)), ElementsAre("0, 2-3", "1, 4"));
 }
 
-TEST(PackRows, RowsOfOneSequenceDrawRandomNumbersOfTheirOwn) {
+TEST(PackRows, RowsOfOneSequenceDrawDifferentRandomNumbers) {
   runtime runtime({.threads = 2});
   auto twice = [](const tokens& each) { return token_batch{each, each}; };
   auto sequences = from(token_batch{repeated(13, 1), repeated(11, 2)});
@@ -377,7 +377,7 @@ TEST(PackRows, RowsOfOneSequenceDrawRandomNumbersOfTheirOwn) {
   }
 }
 
-TEST(PackRows, AfterAnInterruptionEverySequenceComesOnce) {
+TEST(PackRows, AfterAnInterruptionEverySequenceIsDeliveredOnce) {
   auto seed = new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -510,7 +510,7 @@ TEST(Pad, RefusesSamplesWhoseFieldsCannotBePadded) {
   refuses({sentence("a", 2), sample("b").with_field(field("tokens", 1))},
           "pad field tokens of b: it is a number, and a tensor in other samples");
   EXPECT_THAT([] { one(std::vector<sample>{sentence("a", 2)}, pad()); },
-              ThrowsMessage<error>(HasSubstr("have to be given (fields)")));
+              ThrowsMessage<error>(HasSubstr("must be set (fields)")));
 }
 
 TEST(Pad, IsDescribed) {
@@ -542,7 +542,7 @@ TEST(PackRows, IsDescribed) {
   EXPECT_EQ(split.describe().stages.back().held_items, std::nullopt);
 }
 
-TEST(Pad, ItsHeaderMayComeBeforeStagesOfSequences) {
+TEST(Pad, ItsHeaderMayPrecedeStagesOfSequences) {
   runtime runtime({.threads = 1});
   auto values = from(std::vector<std::vector<int>>{{1}, {2, 3}}) |
                 flat_map([](std::vector<int> sequence) { return sequence; });

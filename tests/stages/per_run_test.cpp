@@ -88,7 +88,7 @@ TEST(PerRun, EveryRunMakesAFunctionAndDestroysItBeforeItEnds) {
   }
 }
 
-TEST(PerRun, RunsAtTheSameTimeHaveFunctionsOfTheirOwn) {
+TEST(PerRun, ConcurrentRunsHaveSeparateFunctions) {
   lives counted;
   auto items = adding_epochs(counted, {.concurrency = 2});
   runtime where;
@@ -175,7 +175,7 @@ TEST(PerRun, WhatMakeThrowsEndsTheRunAndNamesTheStage) {
   }
 }
 
-TEST(PerRun, AWarningIsTheRuns) {
+TEST(PerRun, AWarningIsReportedToTheRun) {
   std::vector<std::string> warnings;
   auto make = [](const stage_run& run) {
     run.warn("slow");

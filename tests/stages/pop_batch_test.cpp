@@ -71,21 +71,21 @@ TEST_P(PopBatch, IsFullWithoutAWaitIfThereIsEnough) {
   EXPECT_EQ(queue.size(), 1u);
 }
 
-TEST_P(PopBatch, TakesValuesThatComeInTime) {
+TEST_P(PopBatch, WaitsForValuesThatArriveInTime) {
   runtime runtime(options());
   channel<int> queue(8);
   auto batch = pop_beside(queue, 4, 10h, push_when_wanted(queue, 0, 4, false));
   EXPECT_THAT(sync_wait(runtime, std::move(batch)), ElementsAre(0, 1, 2, 3));
 }
 
-TEST_P(PopBatch, HasWhatCameWhenItsTimeIsOver) {
+TEST_P(PopBatch, ReturnsTheValuesThatArrivedInTime) {
   runtime runtime(options());
   channel<int> queue(8);
   sync_wait(push_range(queue, 0, 2));
   EXPECT_THAT(sync_wait(runtime, pop_batch(queue, 3, 1ms)), ElementsAre(0, 1));
 }
 
-TEST_P(PopBatch, WithoutTimeHasWhatIsThere) {
+TEST_P(PopBatch, WithoutTimeReturnsTheQueuedValues) {
   runtime runtime(options());
   channel<int> queue(8);
   sync_wait(push_range(queue, 0, 2));
@@ -112,7 +112,7 @@ TEST_P(PopBatch, EndsWhenTheChannelIsClosed) {
   EXPECT_THAT(sync_wait(runtime, pop_batch(queue, 4, 10h)), IsEmpty());
 }
 
-TEST_P(PopBatch, AClosedChannelGivesWhatIsInIt) {
+TEST_P(PopBatch, DeliversQueuedValuesAfterAClose) {
   runtime runtime(options());
   channel<int> queue(8);
   sync_wait(push_range(queue, 0, 3));
@@ -122,7 +122,7 @@ TEST_P(PopBatch, AClosedChannelGivesWhatIsInIt) {
   EXPECT_THAT(sync_wait(runtime, pop_batch(queue, 2, 10h)), IsEmpty());
 }
 
-TEST_P(PopBatch, LetsProducersOfAFullChannelGoOn) {
+TEST_P(PopBatch, ResumesProducersOfAFullChannel) {
   runtime runtime(options());
   channel<int> queue(1);
   auto batch = pop_beside(queue, 5, 10h, push_range(queue, 0, 5));

@@ -107,7 +107,7 @@ TEST(Route, KeepsTheOrderWithinAPath) {
   EXPECT_THAT(items, SizeIs(1000));
 }
 
-TEST(Route, OfOnePathIsThatPath) {
+TEST(Route, OfOnePathEqualsThatPath) {
   runtime runtime({.threads = 2});
   auto all = from(numbers{5}) | route([](int) { return false; }, map(thousands));
   EXPECT_THAT(collect(runtime, all), ElementsAre(0, 1000, 2000, 3000, 4000));
@@ -115,7 +115,7 @@ TEST(Route, OfOnePathIsThatPath) {
               IsEmpty());
 }
 
-TEST(Route, ASlowPathDoesNotHoldUpAnother) {
+TEST(Route, ASlowPathDoesNotBlockAnother) {
   runtime runtime({.threads = 2});
   auto asleep = [](int) -> task<int> {
     co_await sleep(10min);
@@ -143,7 +143,7 @@ TEST(Route, APathMayDropItemsAndMakeMore) {
   EXPECT_THAT(sorted(items), ElementsAre(1, 1, 2, 4, 4, 5));
 }
 
-TEST(Route, PathsMayMakeBatchesOfTheirOwnSizes) {
+TEST(Route, PathsMayMakeBatchesOfDifferentSizes) {
   runtime runtime({.threads = 3});
   auto batches = from(numbers{11}) | route(parity, batch(4), batch({.size = 2, .drop_last = true}));
   for (int round = 0; round < 20; ++round)
@@ -221,7 +221,7 @@ TEST(Route, TakesItemsThatCannotBeCopied) {
   EXPECT_EQ(sorted(items), up_to(10));
 }
 
-TEST(Route, APathThatEndsDropsItsItemsAndHoldsUpNothing) {
+TEST(Route, APathThatEndsDropsItsItemsAndBlocksNoOther) {
   runtime runtime({.threads = 3});
   for (auto behind : {1u, 4u}) {
     auto three = chain(take(3), map(negative, {.concurrency = behind}));
@@ -233,7 +233,7 @@ TEST(Route, APathThatEndsDropsItsItemsAndHoldsUpNothing) {
   EXPECT_THAT(sorted(collect(runtime, from(numbers{-1}) | all_end)), ElementsAre(0, 1, 2, 3, 5));
 }
 
-TEST(Route, APathThatNeverTakesAnItemHoldsUpNothing) {
+TEST(Route, APathThatNeverTakesAnItemBlocksNoOther) {
   runtime runtime({.threads = 2});
   auto items = collect(runtime, from(numbers{100}) | route(parity, repeat(0), chain()));
   EXPECT_THAT(items, SizeIs(50));
@@ -247,7 +247,7 @@ TEST(Route, APathThatWouldTakeItsItemsTwiceIsRefused) {
       ThrowsMessage<stage_error>(HasSubstr("route: open path 1: it takes its items twice")));
 }
 
-TEST(Route, TheNumberOfNoPathFailsTheItem) {
+TEST(Route, AnInvalidPathNumberFailsTheItem) {
   runtime runtime({.threads = 2});
   auto all = [](int number) {
     return from(std::vector<std::string>{"a.jpg", "b.jpg"}) |
@@ -261,7 +261,7 @@ TEST(Route, TheNumberOfNoPathFailsTheItem) {
                                          "and there are 2 paths, numbered from 0"));
 }
 
-TEST(Route, TheNumberOfNoPathMayBeSkipped) {
+TEST(Route, AnInvalidPathNumberMayBeSkipped) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(numbers{9}) |
                            route(by_three, {.on_error = on_error::skip}, map(itself), map(itself)));
@@ -284,7 +284,7 @@ TEST(Route, ARouterThatThrowsFailsItsItem) {
               ThrowsMessage<stage_error>("kind (7): bad 7 (more failures than the budget allows)"));
 }
 
-TEST(Route, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
+TEST(Route, DeliversItemsBeforeAFailureOfTheSource) {
   runtime runtime({.threads = 3});
   for (int round = 0; round < 50; ++round) {
     auto failing = from(numbers{-1}) | map([](int i) { return i < 100 ? i : refuse(i); },
@@ -301,7 +301,7 @@ TEST(Route, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
   }
 }
 
-TEST(Route, BatchesOfPathsComeBeforeAFailureOfTheSourceThoughTheyAreNotFull) {
+TEST(Route, DeliversPartialBatchesBeforeAFailureOfTheSource) {
   runtime runtime({.threads = 3});
   for (int round = 0; round < 50; ++round) {
     auto failing = from(numbers{-1}) | map([](int i) { return i < 7 ? i : refuse(i); },
@@ -396,7 +396,7 @@ TEST(Route, SaysThatItWasStopped) {
   }
 }
 
-TEST(Route, RunsBesideItself) {
+TEST(Route, SupportsConcurrentRuns) {
   runtime runtime({.threads = 3});
   auto all = from(numbers{1000}) | route(parity, map(itself), map(itself));
   auto one = runtime.run(all);
@@ -463,7 +463,7 @@ TEST(Route, ResultsHaveTheLineageOfTheirPath) {
               ElementsAre("0 of 0", "2 of 2", "4 of 4", "5 of 1, 3, 5", "6 of 6"));
 }
 
-TEST(Route, WhatTheRouterDropsGoesWithTheNextItem) {
+TEST(Route, DroppedItemsAddTheirPositionsToTheNext) {
   runtime runtime({.threads = 2});
   auto skipping = route(by_three, {.on_error = on_error::skip}, chain(), chain());
   auto all = from(numbers{6}) | skipping | through(with_origins);
@@ -607,7 +607,7 @@ static auto each(F function) {
   };
 }
 
-TEST(RouteBatches, PutsThePartsOfEveryBatchTogetherAgain) {
+TEST(RouteBatches, JoinsThePartsOfEveryBatch) {
   for (unsigned threads : {1u, 3u})
     for (unsigned concurrency : {1u, 4u}) {
       runtime runtime({.threads = threads});
@@ -648,7 +648,7 @@ TEST(RouteBatches, SendsNoEmptyPart) {
   EXPECT_EQ(seen, 3);
 }
 
-TEST(RouteBatches, TheNumberOfNoPathFailsTheItem) {
+TEST(RouteBatches, AnInvalidPathNumberFailsTheItem) {
   runtime runtime({.threads = 2});
   auto batches = from(numbers{9}) | batch(3);
   EXPECT_THAT([&] { collect(runtime, batches | route_batches(by_three, chain(), chain())); },
@@ -664,11 +664,11 @@ TEST(RouteBatches, TheNumberOfNoPathFailsTheItem) {
 
 TEST(RouteBatches, ARateOfFailuresIsOneOfItems) {
   runtime runtime({.threads = 2});
-  auto tenth_to_nowhere = [](int i) { return i % 10 == 0 ? 9 : 0; };
+  auto tenth_to_no_path = [](int i) { return i % 10 == 0 ? 9 : 0; };
   auto with = [&](double rate) {
     route_options options{.on_error = on_error::skip,
                           .error_budget = {.rate = rate, .probation = 5}};
-    return from(numbers{200}) | batch(20) | route_batches(tenth_to_nowhere, options, chain());
+    return from(numbers{200}) | batch(20) | route_batches(tenth_to_no_path, options, chain());
   };
   EXPECT_THAT(collect(runtime, with(0.11)), SizeIs(10));
   EXPECT_THAT([&] { collect(runtime, with(0.09)); },
@@ -678,11 +678,12 @@ TEST(RouteBatches, ARateOfFailuresIsOneOfItems) {
 TEST(RouteBatches, APathThatEndsEarlyIsNamed) {
   runtime runtime({.threads = 2});
   EXPECT_THAT([&] { collect(runtime, batched(-1, 4, chain(), take(2))); },
-              ThrowsMessage<stage_error>("route_batches: take a vector for each part from path 1: "
-                                         "it gave none for items 8-11"));
+              ThrowsMessage<stage_error>(
+                  "route_batches: join the vectors of path 1: it yielded no vector for items 8-11; "
+                  "a path must yield one vector per part, in order"));
 }
 
-TEST(RouteBatches, APartOfTheSameItemIsNotTakenForOneThatIsLacking) {
+TEST(RouteBatches, APartOfTheSameItemIsNotMistakenForAMissingOne) {
   runtime runtime({.threads = 2});
   auto halves = flat_map([](int i) { return std::vector{ints{2 * i}, ints{2 * i + 1}}; });
   auto refuse_first = [](ints part) {
@@ -692,20 +693,20 @@ TEST(RouteBatches, APartOfTheSameItemIsNotTakenForOneThatIsLacking) {
   auto skipping = map(refuse_first, {.on_error = on_error::skip});
   auto to_first = [](int) { return 0; };
   auto parts = from(numbers{4}) | halves | route_batches(to_first, skipping, chain());
-  EXPECT_THAT(
-      [&] { collect(runtime, parts); },
-      ThrowsMessage<stage_error>(HasSubstr("path 0: it gave 2 parts of items 0 for 1 part")));
+  EXPECT_THAT([&] { collect(runtime, parts); },
+              ThrowsMessage<stage_error>(
+                  HasSubstr("path 0: it yielded 2 parts of items 0 instead of 1 part")));
 }
 
-TEST(RouteBatches, APathThatGivesMoreIsNamed) {
+TEST(RouteBatches, APathThatYieldsMoreIsNamed) {
   runtime runtime({.threads = 2});
   auto twice = flat_map([](ints part) { return std::vector{part, part}; });
   EXPECT_THAT(
       [&] { collect(runtime, batched(8, 4, twice, chain())); },
-      ThrowsMessage<stage_error>(HasSubstr("path 0: it gave one of items 0-3 for items 4-7")));
+      ThrowsMessage<stage_error>(HasSubstr("path 0: it yielded items 0-3 instead of items 4-7")));
   EXPECT_THAT(
       [&] { collect(runtime, batched(4, 4, chain(), twice)); },
-      ThrowsMessage<stage_error>(HasSubstr("path 1: it gave more vectors than it was sent")));
+      ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded more vectors than it received")));
 }
 
 static bool without_five(const ints& part) { return std::ranges::find(part, 5) == part.end(); }
@@ -714,9 +715,9 @@ TEST(RouteBatches, APathThatDropsAPartIsNamed) {
   runtime runtime({.threads = 2});
   EXPECT_THAT(
       [&] { collect(runtime, batched(100, 4, chain(), filter(without_five))); },
-      ThrowsMessage<stage_error>(HasSubstr("path 1: it gave one of items 4-11 for items 4-7")));
+      ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded items 4-11 instead of items 4-7")));
   EXPECT_THAT([&] { collect(runtime, batched(8, 4, chain(), filter(without_five))); },
-              ThrowsMessage<stage_error>(HasSubstr("path 1: it gave none for items 4-7")));
+              ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded no vector for items 4-7")));
 }
 
 // After the part that is dropped no further one comes to the path.
@@ -729,8 +730,9 @@ TEST(RouteBatches, APathThatDropsItsLastPartDoesNotHang) {
                                map(each(itself), {.concurrency = concurrency}),
                                chain(map(each(itself), {.concurrency = concurrency}),
                                      filter(without_five), map(each(itself))));
-      EXPECT_THAT([&] { collect(runtime, all); },
-                  ThrowsMessage<stage_error>(HasSubstr("path 1: it gave none for items 4-7")));
+      EXPECT_THAT(
+          [&] { collect(runtime, all); },
+          ThrowsMessage<stage_error>(HasSubstr("path 1: it yielded no vector for items 4-7")));
     }
 }
 
@@ -742,17 +744,17 @@ static task<ints> pass_when_set(event& opened, ints part) {
 TEST(RouteBatches, APathThatIsOnlySlowIsWaitedFor) {
   runtime runtime({.threads = 3});
   event opened;
-  std::atomic<int> begun = 0;
+  std::atomic<int> started = 0;
   auto slow = map([&](ints part) { return pass_when_set(opened, std::move(part)); });
   auto counted = map([&](ints part) {
-    ++begun;
+    ++started;
     return part;
   });
   auto all = from(numbers{-1}) | batch(4) |
              route_batches([](int i) { return i == 5; }, {.buffer = 5}, counted, slow);
   auto items = runtime.run(all);
   EXPECT_THAT(*items.wait_next(), ElementsAre(0, 1, 2, 3));
-  wait_until([&] { return begun >= 6; });  // as many as may be begun
+  wait_until([&] { return started >= 6; });  // as many as may start
   pause(1000);
   opened.set();
   EXPECT_THAT(*items.wait_next(), ElementsAre(4, 6, 7, 5));
@@ -838,7 +840,7 @@ TEST(RouteBatches, ARouterOfBatchesMustReturnAPathForEachItem) {
       ThrowsMessage<stage_error>(HasSubstr("the router returned 2, and there are 2 paths")));
 }
 
-TEST(RouteBatches, BeginsNoMoreBatchesThanItsBuffer) {
+TEST(RouteBatches, StartsNoMoreBatchesThanItsBuffer) {
   runtime runtime({.threads = 3});
   std::atomic<int> pulled = 0;
   auto counted = map(
@@ -865,7 +867,7 @@ TEST(RouteBatches, AFailureInAPathEndsTheRunBehindTheBatchesBefore) {
               ThrowsMessage<stage_error>("refuse (item 20-23): bad 21"));
 }
 
-TEST(RouteBatches, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
+TEST(RouteBatches, DeliversItemsBeforeAFailureOfTheSource) {
   runtime runtime({.threads = 3});
   auto failing = from(numbers{-1}) | batch(2) |
                  map(each([](int i) { return i < 100 ? i : refuse(i); }),

@@ -52,7 +52,7 @@ class numbers {
     return items(shards_[i], failing_ == i, *reads_);
   }
 
-  int reads() const { return *reads_; }  // how many shards were begun, by all copies
+  int reads() const { return *reads_; }  // number of shards that all copies have started
 
  private:
   static async_generator<int> items(std::vector<int> values, bool fails, std::atomic<int>& reads) {

@@ -27,7 +27,7 @@ using test::numbers;
 using testing::Pair;
 using testing::ThrowsMessage;
 
-TEST(Shard, OfAListMakesItsOwnItemsWhateverVariableTheListWentThrough) {
+TEST(Shard, OfAListInAVariableMakesOnlyItsItems) {
   runtime runtime({.threads = 1});
   std::vector<int> made;
   auto make = [&](std::uint64_t i) {
@@ -81,7 +81,7 @@ static std::vector<std::vector<std::vector<int>>> epochs_of_ranks(runtime& where
   return parts;
 }
 
-TEST(Shard, BehindAShuffleDealsAllItemsAnewInEveryEpoch) {
+TEST(Shard, BehindAShuffleAssignsAllItemsAgainInEveryEpoch) {
   runtime runtime({.threads = 2});
   auto list = from(test::up_to(103)) | shuffle({.seed = 3});
   auto stream = from(numbers{103}) | shuffle({.seed = 3, .window = 20});

@@ -23,25 +23,25 @@ namespace lade::detail::slot_ring_test {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// An executor that runs what is posted when it is told to. Allocates nothing for the first posts.
+// An executor that runs posted jobs in run_some(). Allocates nothing for the first posts.
 class manual final : public executor {
  public:
   manual() { posted_.reserve(1'000); }
   void post(job work) noexcept override { posted_.push_back(work); }
   bool run_some() noexcept override {
     if (posted() == 0) return false;
-    auto next = posted_[begun_++];
+    auto next = posted_[next_++];
     next();
     return true;
   }
   void run_all() {
     while (run_some()) {}
   }
-  std::size_t posted() const { return posted_.size() - begun_; }
+  std::size_t posted() const { return posted_.size() - next_; }
 
  private:
   std::vector<job> posted_;
-  std::size_t begun_ = 0;
+  std::size_t next_ = 0;
 };
 
 // A ring with one of each kind of coroutine that returns when there will be no more.
@@ -121,7 +121,7 @@ struct parties {
 
 static constexpr auto none = slot_ring::none;
 
-TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
+TEST(SlotRing, HandsOutEverySlotOnceAndThenParksTheFeeder) {
   parties all(4);
   all.start(parties::feed(all.slots, all.fed, 5));
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3));
@@ -130,7 +130,7 @@ TEST(SlotRing, GivesEverySlotOnceAndThenParksTheFeeder) {
   EXPECT_THAT(all.fed, ElementsAre(0, 1, 2, 3, none));
 }
 
-TEST(SlotRing, HandsAFilledSlotToTheParkedWorkerWithOneWake) {
+TEST(SlotRing, AFilledSlotWakesTheParkedWorkerOnce) {
   parties all(4);
   all.start_worker(all.take_filled());
   all.start(parties::feed(all.slots, all.fed, 3));
@@ -260,7 +260,7 @@ TEST(SlotRing, DeliversInInputOrder) {
   EXPECT_THAT(all.delivered, ElementsAre(0, 1, 2, none));
 }
 
-TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
+TEST(SlotRing, WithoutMemoryStartsOnlyTheItemThatTheConsumerWaitsFor) {
   parties all(4);
   auto too_much = all.memory.allocate_now(2 * all.memory.stats().limit_bytes);
   all.start(parties::feed(all.slots, all.fed, 5));
@@ -272,7 +272,7 @@ TEST(SlotRing, WithoutMemoryBeginsOnlyWhatTheConsumerWaitsFor) {
   all.run_all();
 }
 
-TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
+TEST(SlotRing, StartsNoMoreItemsThanFitIntoFreeMemory) {
   parties all(8);
   all.start(parties::feed(all.slots, all.fed, 1));
   all.counters.record_at_once(all.memory.stats().limit_bytes / 2);
@@ -284,12 +284,12 @@ TEST(SlotRing, BeginsNoMoreThanFitsIntoMemoryThatIsFree) {
 
 // Puts items of these sizes into a ring.
 static task<> feed_bytes(slot_ring& slots, const std::vector<std::uint64_t>& sizes,
-                         std::size_t& begun) {
+                         std::size_t& started) {
   auto filled = none;
   for (auto size : sizes) {
     filled = co_await slots.take_free(filled);
     slots.record_bytes(filled, size);
-    ++begun;
+    ++started;
   }
   slots.fill(filled);
   slots.end_input();
@@ -299,7 +299,7 @@ static task<> take_slots(slot_ring& slots, std::size_t count, std::size_t& last)
   for (; count > 0; --count) last = co_await slots.take_done(last);
 }
 
-TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
+TEST(SlotRing, StartsTheItemsThatFitIntoItsLimitInBytes) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   for (std::uint64_t round = 0; round < 200; ++round) {
@@ -311,11 +311,11 @@ TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
     stage_counters counters("stage");
     slot_ring slots({.slots = 64, .bytes = limit}, memory, std::make_shared<demand>());
     slots.count_for(counters);
-    std::size_t begun = 0;
+    std::size_t started = 0;
     auto last = none;
     scope parties;
-    parties.start(feed_bytes(slots, sizes, begun));
-    std::size_t wanted = 0;  // items that must have begun
+    parties.start(feed_bytes(slots, sizes, started));
+    std::size_t wanted = 0;  // items that must have started
     std::uint64_t waiting = 0;
     std::uint64_t largest = 0;
     for (std::size_t taken = 0; taken < sizes.size(); ++taken) {
@@ -323,7 +323,7 @@ TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
         largest = std::max(largest, sizes[wanted]);
         waiting += sizes[wanted++];
       }
-      ASSERT_EQ(begun, wanted) << "round " << round << ", item " << taken;
+      ASSERT_EQ(started, wanted) << "round " << round << ", item " << taken;
       parties.start(take_slots(slots, 1, last));
       waiting -= sizes[taken];
     }
@@ -332,18 +332,18 @@ TEST(SlotRing, BeginsTheItemsThatFitIntoItsLimitInBytes) {
   }
 }
 
-TEST(SlotRing, BeginsAsManyItemsAsThereAreWorkersWhileNoResultTellsItsBytes) {
+TEST(SlotRing, StartsOneItemPerWorkerUntilAResultReportsItsBytes) {
   buffer_pool memory(1'000);
   stage_counters counters("stage");
   slot_ring slots({.slots = 64, .workers = 3, .bytes = 1'000}, memory, std::make_shared<demand>());
   slots.count_for(counters);
-  std::size_t begun = 0;
+  std::size_t started = 0;
   const std::vector<std::uint64_t> sizes(10, 100);
   scope parties;
-  parties.start(feed_bytes(slots, sizes, begun));
-  EXPECT_EQ(begun, 3u);
+  parties.start(feed_bytes(slots, sizes, started));
+  EXPECT_EQ(started, 3u);
   slots.finish_early(slots.take_more());
-  EXPECT_EQ(begun, 10u);  // though no result has been taken
+  EXPECT_EQ(started, 10u);  // though no result has been taken
   slots.close();
 }
 
@@ -389,7 +389,7 @@ TEST(SlotRing, CloseEndsAllThatWaitAndAllThatComeLater) {
   EXPECT_THAT(all.delivered, ElementsAre(none, none));
 }
 
-// Fills so many slots one after the other, and tells how often somebody has allocated meanwhile.
+// Fills `count` slots one after the other. Sets `allocated` to the number of allocations meanwhile.
 static task<> fill_many(slot_ring& slots, int count, std::uint64_t& allocated) {
   auto before = test::allocations_made();
   auto slot = none;
@@ -414,7 +414,7 @@ TEST(SlotRing, AllocatesNothingForItsItems) {
   }
 }
 
-TEST(SlotRing, LosesNoWorkerThatABoundLetsBeginWithoutMemory) {
+TEST(SlotRing, LosesNoWorkerThatABoundLetsStartWithoutMemory) {
   parties all(200, 100);
   all.slots.bound(0, 200);
   for (int i = 0; i < 100; ++i) all.start_worker(all.take_filled());

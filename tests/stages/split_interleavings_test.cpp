@@ -63,7 +63,7 @@ struct two_paths {
 };
 
 static task<> give(two_paths& to, std::size_t path, int value) {
-  co_await to.split->room(path);
+  co_await to.split->capacity(path);
   if (!to.split->give(path, counted(value), {})) ++to.refused;
 }
 
@@ -79,7 +79,7 @@ static task<> give_two(two_paths& to, std::size_t path) {
 }
 
 static task<> give_both(two_paths& to) {
-  co_await to.split->room(split_base::all_paths);
+  co_await to.split->capacity(split_base::all_paths);
   for (std::size_t path : {0u, 1u})
     if (!to.split->give(path, counted(1), {})) ++to.refused;
 }
@@ -93,7 +93,7 @@ static task<> take_one(async_generator<counted> from, std::vector<int>& values) 
   if (auto* value = co_await from.next()) values.push_back(value->value());
 }
 
-TEST(SplitInterleavings, EachPathTakesTheItemsThatAreGivenToIt) {
+TEST(SplitInterleavings, EachPathTakesTheItemsThatAreSentToIt) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths;
@@ -144,7 +144,7 @@ TEST(SplitInterleavings, AFailureOfTheInputReachesThePathsBehindTheirItems) {
   });
 }
 
-TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnItemIsTaken) {
+TEST(SplitInterleavings, AnInputBlockedByAPathResumesWhenAnItemIsTaken) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths;
@@ -170,7 +170,7 @@ static task<> give_six(two_paths& to) {
 }
 
 // The input waits with more than half of the capacity in use.
-TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnotherPathWaitsForItems) {
+TEST(SplitInterleavings, AnInputBlockedByAPathResumesWhenAnotherPathIsStarved) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths(2);
@@ -186,7 +186,7 @@ TEST(SplitInterleavings, AnInputThatWaitsForRoomInAPathResumesWhenAnotherPathWai
   });
 }
 
-TEST(SplitInterleavings, AnInputThatWaitsForRoomInAllPathsResumesWhenBothHaveTakenAnItem) {
+TEST(SplitInterleavings, AnInputBlockedByAllPathsResumesWhenBothTakeAnItem) {
   counted::check check;
   in_all_orders([](interleaving& order) {
     two_paths paths;
@@ -256,24 +256,24 @@ TEST(SplitInterleavings, AStopOfTheRunEndsTheInputAndThePath) {
   });
 }
 
-static task<> begin_batches(two_paths& of, int& begun) {
+static task<> begin_batches(two_paths& of, int& count) {
   for (int i = 0; i < 2; ++i) {
-    co_await of.split->room(split_base::batches);
+    co_await of.split->capacity(split_base::batches);
     of.split->begin_batch();
-    ++begun;
+    ++count;
   }
 }
 
 TEST(SplitInterleavings, AnInputThatWaitsForABatchResumesWhenOneEnds) {
   in_all_orders([](interleaving& order) {
     two_paths paths(2);
-    int begun = 0;
+    int count = 0;
     for (int i = 0; i < 2; ++i) paths.split->begin_batch();
-    started input(begin_batches(paths, begun), context{});
+    started input(begin_batches(paths, count), context{});
     order.run({[&] { input.start(); }, [&] { paths.split->end_batch(); },
                [&] { paths.split->end_batch(); }});
     EXPECT_TRUE(input.finished());
-    EXPECT_EQ(begun, 2);
+    EXPECT_EQ(count, 2);
   });
 }
 

@@ -70,7 +70,7 @@ TEST(SampleBatch, FindsTensorsByName) {
   EXPECT_GT(batch.content_bytes(), 2u * 2 * 4);
 }
 
-TEST(SampleBatch, RefusesNoneAndTwoOfOneName) {
+TEST(SampleBatch, RefusesNoTensorAndDuplicateNames) {
   EXPECT_THROW(sample_batch(std::vector<named_tensor>(), {}), error);
   std::vector<named_tensor> twice;
   twice.emplace_back("x", row_of(0, 1));
@@ -147,7 +147,7 @@ TEST(Stack, RefusesFieldsThatDoNotFitTogether) {
 }
 
 TEST(Stack, RefusesOptionsThatCannotWork) {
-  EXPECT_THAT([] { stack({}); }, ThrowsMessage<error>(HasSubstr("have to be given (fields)")));
+  EXPECT_THAT([] { stack({}); }, ThrowsMessage<error>(HasSubstr("must be set (fields)")));
   EXPECT_THAT([] { stack({.fields = "x,y,x"}); }, ThrowsMessage<error>(HasSubstr("x twice")));
 }
 

@@ -51,7 +51,7 @@ static int refuse(int i) { throw std::runtime_error("bad " + std::to_string(i));
 static bool never(int) { return false; }
 static int parity(int i) { return i % 2; }
 
-TEST(Tee, GivesATupleOfOneResultOfEachPath) {
+TEST(Tee, YieldsATupleOfOneResultOfEachPath) {
   for (unsigned threads : {1u, 3u})
     for (unsigned concurrency : {1u, 4u}) {
       runtime runtime({.threads = threads});
@@ -71,7 +71,7 @@ TEST(Tee, OfOnePathAndOfNoItems) {
   EXPECT_THAT(collect(runtime, from(numbers{0}) | tee(chain(), chain())), IsEmpty());
 }
 
-TEST(Tee, EveryPathHasACopyOfItsOwn) {
+TEST(Tee, EveryPathHasASeparateCopy) {
   runtime runtime({.threads = 3});
   auto grow = map([](std::string s) { return std::move(s) + " and more"; });
   auto words = from(std::vector<std::string>{"one", "two"});
@@ -161,13 +161,13 @@ TEST(Tee, APathThatDropsMoreThanItsBufferIsNamed) {
     runtime runtime({.threads = threads});
     auto why = [](const char* waits, const char* full) {
       return std::string("tee: take a result of path ") + waits +
-             ": it needs more items, and as many results of path " + full +
+             ": the path needs another item, but the result queue of path " + full +
              "; raise tee_options::buffer";
     };
     EXPECT_EQ(failure_of(runtime, tee({.buffer = 4}, map(itself), filter(never))),
-              why("1", "0 wait for it as may (4)"));
+              why("1", "0 is full (buffer: 4)"));
     EXPECT_THAT(failure_of(runtime, tee({.buffer = 0}, filter(never), chain(), take(2))),
-                AnyOf(why("0", "1 wait for it as may (1)"), why("0", "2 wait for it as may (1)")));
+                AnyOf(why("0", "1 is full (buffer: 1)"), why("0", "2 is full (buffer: 1)")));
     EXPECT_THAT(failure_of(runtime, tee(chain(), batch(100))), HasSubstr("a result of path 1"));
   }
 }
@@ -228,7 +228,7 @@ TEST(Tee, SeesThatAFlatMapInItsPathHasNothingInFlight) {
 }
 
 // Drops the first items, so many as the buffer evens out.
-TEST(Tee, DoesNotTakeABusyPathForOneAtRest) {
+TEST(Tee, DoesNotMistakeABusyPathForAnIdleOne) {
   auto seed = new_seed();
   for (std::uint64_t i = 0; i < 300; ++i) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", pipeline " + std::to_string(i));
@@ -319,7 +319,7 @@ TEST(Tee, HoldsNoMoreItemsThanItsBuffers) {
   }
 }
 
-TEST(Tee, AFailureInAPathComesBehindTheTuplesBefore) {
+TEST(Tee, AFailureInAPathIsReportedAfterEarlierTuples) {
   runtime runtime({.threads = 3});
   auto bad = map([](int i) { return i == 7 ? refuse(i) : i; }, {.name = "refuse"});
   for (int round = 0; round < 50; ++round) {
@@ -336,7 +336,7 @@ TEST(Tee, AFailureInAPathMayBeSkipped) {
   EXPECT_THAT(rows, ElementsAre(pair_of_ints(0, 0), pair_of_ints(1, 2)));
 }
 
-TEST(Tee, WhatCameBeforeAFailureOfTheSourceIsDelivered) {
+TEST(Tee, DeliversItemsBeforeAFailureOfTheSource) {
   runtime runtime({.threads = 3});
   auto failing = from(numbers{-1}) | map([](int i) { return i < 50 ? i : refuse(i); },
                                          {.concurrency = 1, .name = "refuse"});
@@ -381,7 +381,7 @@ TEST(Tee, CanBeLeftAndStoppedAtAnyTime) {
   }
 }
 
-TEST(Tee, RunsBesideItself) {
+TEST(Tee, SupportsConcurrentRuns) {
   runtime runtime({.threads = 3});
   auto all = from(numbers{500}) | tee(map(itself), map(negative));
   auto one = runtime.run(all);
@@ -406,7 +406,7 @@ TEST(Tee, StatisticsNameItAndThenItsPaths) {
   EXPECT_EQ(stages[1].out, 10u);
 }
 
-TEST(Tee, PathsDrawRandomNumbersOfTheirOwn) {
+TEST(Tee, PathsDrawDifferentRandomNumbers) {
   runtime runtime({.threads = 2});
   auto draw = map([](int, random numbers) { return static_cast<int>(numbers.below(1 << 30)); });
   auto rows = collect(runtime, from(numbers{20}) | tee(draw, draw));

@@ -64,7 +64,7 @@ class ToyModule : public testing::TestWithParam<reactor_kind> {
 INSTANTIATE_TEST_SUITE_P(Both, ToyModule,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback));
 
-TEST_P(ToyModule, WeighsInOrderAndGivesItsMemoryBack) {
+TEST_P(ToyModule, WeighsInOrderAndReleasesItsMemory) {
   {
     runtime shorter({.threads = 2, .reactor = GetParam()});
     auto items = shorter.run(samples_of({5, 3, 8, 1, 9}) | toy::weigh(memory));

@@ -70,7 +70,7 @@ struct random_deed {
   }
 };
 
-// Ends what it takes in an order of its own.
+// Ends the items that it takes in random order.
 struct random_deeds : random_deed {
   static constexpr unsigned items_at_a_time = 3;
   using random_deed::operator();
@@ -100,7 +100,7 @@ struct random_deeds : random_deed {
   }
 };
 
-TEST(WaitingItems, AFunctionThatTakesSeveralGivesWhatItGivesForEachAlone) {
+TEST(WaitingItems, SeveralAtATimeHaveTheSameOutcomeAsEachAlone) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   runtime runtime({.threads = 3});
@@ -129,7 +129,7 @@ TEST(WaitingItems, AFunctionThatTakesSeveralGivesWhatItGivesForEachAlone) {
       }
 }
 
-// Runs the function with one worker, on a pool of its own: what waits, waits for that worker.
+// Runs the function with one worker on a dedicated pool: all waiting items wait for that worker.
 class one_worker {
  public:
   map_options options{.concurrency = 2, .buffer = 4, .pool = &pool_, .name = "several"};
@@ -168,7 +168,7 @@ static void give_all(waiting& items) {
   while (auto next = items.next()) give_itself(*next);
 }
 
-TEST(WaitingItems, AreTakenUpToTheNumberAndFurtherOnesWhenOneHasEnded) {
+TEST(WaitingItems, AreTakenUpToTheNumberAndThenAsOthersEnd) {
   one_worker worker;
   several<2> function{[](waiting& items) {
     auto first = wait_for_next(items);
@@ -209,7 +209,7 @@ TEST(WaitingItems, NoItemWaitsForAnother) {
   EXPECT_EQ(count, 20);
 }
 
-TEST(WaitingItems, WhatHasEndedGoesOnBeforeTheFunctionReturns) {
+TEST(WaitingItems, EndedItemsAreDeliveredBeforeTheFunctionReturns) {
   one_worker worker;
   std::atomic<int> seen = 0;
   several<2> function{[&](waiting& items) {
@@ -322,7 +322,7 @@ TEST(WaitingItems, CopiesForAnotherAttemptGoWithTheirItems) {
   EXPECT_THAT(collect(runtime, what), SizeIs(20));
 }
 
-TEST(WaitingItems, AreEndedOnce) {
+TEST(WaitingItems, CanBeEndedOnlyOnce) {
   one_worker worker;
   several<2> function{[](waiting& items) {
     while (auto next = items.next()) {
@@ -378,7 +378,7 @@ TEST(WaitingItems, FailAloneIfTheyTakeTooLong) {
   EXPECT_THAT(worker.collect(3, function), ElementsAre(0, 1, 2));
 }
 
-TEST(WaitingItems, NoMoreAreGivenWhenTheRunIsStopped) {
+TEST(WaitingItems, NoMoreAreReturnedAfterAStop) {
   runtime runtime({.threads = 2});
   std::atomic<int> ended = 0;
   several<2> endless{[&](waiting& items) {
@@ -393,19 +393,19 @@ TEST(WaitingItems, NoMoreAreGivenWhenTheRunIsStopped) {
   EXPECT_GT(ended, 0);
 }
 
-// From now on, for as long as a call may go on where nearer work waits.
+// Waits for as long as a call may continue while nearer work waits.
 static void outlast_a_turn() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(5);
   while (std::chrono::steady_clock::now() < end) {}
 }
 
-// The thread's worker of the stage behind has begun before the first item, so that it waits for one
-// when the first call begins.
-TEST(WaitingItems, ACallThatHasLastedGivesWayWhereNearerWorkWaitsAndOnlyThere) {
+// The worker of the next stage has started before the first item, so that it waits for an item when
+// the first call starts.
+TEST(WaitingItems, ALongCallYieldsTheThreadOnlyToNearerWork) {
   constexpr int all = 8;
   thread_pool shared({.threads = 1});
   runtime runtime({.threads = 2});
-  std::atomic<bool> has_begun_behind = false, has_given_all = false;
+  std::atomic<bool> has_started_behind = false, has_given_all = false;
   int behind = 0, calls = 0;  // on one thread
   several<3> function{[&](waiting& items) {
     if (++calls > 1) {
@@ -424,12 +424,12 @@ TEST(WaitingItems, ACallThatHasLastedGivesWayWhereNearerWorkWaitsAndOnlyThere) {
     if (second) give_itself(*second);
   }};
   auto source = from([&, i = 0]() mutable {
-    test::wait_until([&] { return has_begun_behind.load(); });
+    test::wait_until([&] { return has_started_behind.load(); });
     if (i == all) has_given_all = true;
     return i < all ? std::optional(i++) : std::nullopt;
   });
   auto count_behind = per_worker([&] {
-    has_begun_behind = true;
+    has_started_behind = true;
     return [&](int i) {
       ++behind;
       return i;
@@ -441,7 +441,7 @@ TEST(WaitingItems, ACallThatHasLastedGivesWayWhereNearerWorkWaitsAndOnlyThere) {
   EXPECT_GE(calls, 2);
 }
 
-TEST(WaitingItems, AStageHoldsThoseInHandAndAsManyThatWait) {
+TEST(WaitingItems, AStageHoldsItemsInFlightAndAsManyWaitingOnes) {
   constexpr unsigned at_a_time = 4, buffer = 3;
   constexpr int held = 1 + buffer + 2 * (at_a_time - 1);
   thread_pool own({.threads = 1});
@@ -524,7 +524,7 @@ TEST(WaitingItems, OneThatFailsAgainIsTriedAgainBehindOthersThatAreDue) {
   EXPECT_THAT(alone, ElementsAre(1, 2, 0, 1, 1));
 }
 
-// Gives memory, more than it has told.
+// Allocates more memory than memory_needed() states.
 struct much_later {
   static constexpr unsigned items_at_a_time = 3;
   std::vector<int>* alone;
@@ -545,7 +545,7 @@ struct much_later {
 };
 
 // Item 1 has the memory that items 2 and 3 would wait for, and is not delivered before item 0 is.
-TEST(WaitingItems, OneThatHasNoMemoryIsTriedAgainBehindTheFirst) {
+TEST(WaitingItems, OneWithoutMemoryIsTriedAgainBehindTheFirst) {
   thread_pool own({.threads = 1});
   runtime runtime({.threads = 2, .memory_bytes = 2'000});
   std::vector<int> alone;
@@ -566,7 +566,7 @@ TEST(WaitingItems, OneThatHasNoMemoryIsTriedAgainBehindTheFirst) {
 // item 3.
 struct both_busy {
   static constexpr unsigned items_at_a_time = 3;
-  enum moment : std::uint8_t { at_first, begun, asked, passed, refused, over };
+  enum moment : std::uint8_t { at_first, started, asked, passed, refused, over };
   std::atomic<moment>* now;
 
   void reach(moment next) const {
@@ -588,12 +588,12 @@ struct both_busy {
   void operator()(waiting& items) const {
     auto first = *items.next();
     if (*first == 0) {
-      wait_for(begun);
+      wait_for(started);
       EXPECT_FALSE(items.next());
       reach(refused);
       wait_for(over);
     } else if (*first == 1) {
-      reach(begun);
+      reach(started);
       wait_for(asked);
       auto later = *items.next();
       EXPECT_EQ(*later, 3);
@@ -610,7 +610,7 @@ struct both_busy {
 };
 
 // Else the worker might wait for the memory of item 3 while it has what the run waits for.
-TEST(WaitingItems, WhatHasFoundNoMemoryIsNotTakenBehindLaterItems) {
+TEST(WaitingItems, ItemsWithoutMemoryAreNotTakenBehindLaterItems) {
   thread_pool own({.threads = 2});
   runtime runtime({.threads = 2, .memory_bytes = 2'000});
   std::atomic<both_busy::moment> now = both_busy::at_first;
@@ -671,7 +671,7 @@ TEST(WaitingItems, AreNotTakenBeyondTheMemoryThatIsFree) {
   EXPECT_LE(most, 2u);
 }
 
-TEST(WaitingItems, WhatTheyWereToldToNeedAndHaveNotTakenIsGivenBackWhenTheyEnd) {
+TEST(WaitingItems, UnusedReservedMemoryIsReleasedWhenTheyEnd) {
   thread_pool own({.threads = 1});
   runtime runtime({.threads = 2});
   const auto used = [&] { return runtime.memory().stats().used_bytes; };
@@ -724,7 +724,7 @@ TEST(WaitingItems, HooksSeeEachOfThem) {
   EXPECT_EQ(hooks.inside, 0);
 }
 
-TEST(WaitingItems, AWorkerMayHaveAFunctionOfItsOwn) {
+TEST(WaitingItems, EachWorkerMayHaveASeparateFunction) {
   runtime runtime({.threads = 3});
   std::atomic<int> made = 0;
   auto make = [&] {

@@ -34,7 +34,7 @@ TEST(Window, SlidesByOneItem) {
   EXPECT_THAT(collect(runtime, from(numbers{2}) | window(1)), ElementsAre(ints{0}, ints{1}));
 }
 
-TEST(Window, StepsAsFarAsItIsTold) {
+TEST(Window, MovesByItsStep) {
   runtime runtime({.threads = 1});
   EXPECT_THAT(collect(runtime, from(numbers{8}) | window(3, {.step = 2})),
               ElementsAre(ints{0, 1, 2}, ints{2, 3, 4}, ints{4, 5, 6}));
@@ -62,7 +62,7 @@ TEST(Window, HasTheLineageOfItsItems) {
               ElementsAre("0-2", "3-5", "6-7"));
 }
 
-TEST(Window, ThatDoesNotOverlapGoesOnExactly) {
+TEST(Window, ThatDoesNotOverlapResumesExactly) {
   runtime runtime({.threads = 2});
   for (std::size_t step : {3u, 4u, 7u}) {
     auto windows = from(numbers{50}) | map([](int i) { return i; }) | window(3, {.step = step});

@@ -133,7 +133,7 @@ static void await_end(int fd, bool takes) {
   }
 }
 
-// Passes on what one end has sent. Returns whether the connection goes on.
+// Forwards what one end has sent. Returns whether the connection stays open.
 bool fault_proxy::pass_on(connection& each, bool of_request) {
   char bytes[16384];
   auto got = recv(of_request ? each.client : each.server, bytes, sizeof bytes, 0);
@@ -167,7 +167,7 @@ static void reset_at_end(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-// Returns whether the connection goes on.
+// Returns whether the connection stays open.
 bool fault_proxy::strike(connection& each) {
   {
     std::lock_guard lock(mutex_);

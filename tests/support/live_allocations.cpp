@@ -89,7 +89,7 @@ void free(void* memory) {
 static void* count_new(std::size_t bytes, std::size_t alignment) {
   made_allocations.fetch_add(1, std::memory_order_relaxed);
   if (allocation_fails()) throw std::bad_alloc();
-  // aligned_alloc wants a multiple of the alignment, and nothing is still something.
+  // aligned_alloc requires a multiple of the alignment. A size of 0 still returns memory.
   auto size = (bytes + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, size ? size : alignment);
   if (!memory) throw std::bad_alloc();
@@ -132,7 +132,7 @@ class leak_check : public testing::EmptyTestEventListener {
     EXPECT_LE(count() - before_, 0) << "allocations are still live after " << test.name();
   }
 
-  // A thread that nobody joins frees its last memory a moment after it has told its result.
+  // A detached thread frees its last memory a moment after it has published its result.
   void wait_for_threads_that_end() const {
     constexpr auto now = std::chrono::steady_clock::now;
     auto give_up = now() + std::chrono::seconds(10);

@@ -39,7 +39,7 @@ static sockaddr address_of(const char* text) {
 
 lossy_network::lossy_network(std::uint64_t loss, std::chrono::nanoseconds delay,
                              std::uint64_t seed) {
-  checked(unshare(CLONE_NEWNET), "a network of its own");
+  checked(unshare(CLONE_NEWNET), "unshare the network");
   device_ = checked(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), "/dev/net/tun");
   try {
     set_up();

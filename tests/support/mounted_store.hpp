@@ -53,7 +53,7 @@ void expect_stop_at_any_request(mounted_store& store, const Load& load) {
     };
     try {
       sync_wait(runs, load(), stop.get_token());
-      ADD_FAILURE() << "it goes on after a stop at request " << at << " of " << requests;
+      ADD_FAILURE() << "it continues after a stop at request " << at << " of " << requests;
     } catch (const error& failure) {
       EXPECT_EQ(failure.code(), errc::stopped) << failure.what() << ", at request " << at;
     }

@@ -84,7 +84,7 @@ class device {
 };
 
 // A reactor service: a coroutine waits until the scales have settled, 100 microseconds after the
-// last such wait has begun.
+// last such wait has started.
 class settling final : public lade::reactor_service {
  public:
   explicit settling(lade::reactor_thread& where) : reactor_service(where) {}

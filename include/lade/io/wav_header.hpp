@@ -31,7 +31,7 @@ struct wav_info {
 // Parses the chunks of a file part by part; the caller reads the parts:
 //
 //   wav_header header(size, name);
-//   while (header.wants()) header.take(bytes from header.offset() on);
+//   while (header.needs_bytes()) header.take(bytes from header.offset() on);
 //   header.info()
 class wav_header {
  public:
@@ -40,7 +40,7 @@ class wav_header {
 
   wav_header(std::uint64_t size, std::string_view name) noexcept : size_(size), name_(name) {}
 
-  bool wants() const noexcept { return !data_found_; }
+  bool needs_bytes() const noexcept { return !data_found_; }
   std::uint64_t offset() const noexcept { return offset_; }
 
   // Parses the chunks whose headers are in `part`, the bytes from offset() on. Throws

@@ -1,4 +1,4 @@
-// Videos whose coding, colours or display rectangle tell right decoding from wrong.
+// Videos whose coding, colours or display rectangle reveal wrong decoding.
 
 #pragma once
 

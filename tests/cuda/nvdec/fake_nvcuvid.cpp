@@ -143,12 +143,12 @@ struct fake_nvcuvid::fake_parser {
   int surfaces = 0;
   fake_decoder* decoder = nullptr;  // that took the last picture
 
-  explicit fake_parser(const CUVIDPARSERPARAMS& told) : how(told) {
+  explicit fake_parser(const CUVIDPARSERPARAMS& parameters) : how(parameters) {
     const std::map<cudaVideoCodec, AVCodecID> codecs{
         {cudaVideoCodec_H264, AV_CODEC_ID_H264}, {cudaVideoCodec_HEVC, AV_CODEC_ID_HEVC},
         {cudaVideoCodec_VP8, AV_CODEC_ID_VP8},   {cudaVideoCodec_VP9, AV_CODEC_ID_VP9},
         {cudaVideoCodec_AV1, AV_CODEC_ID_AV1},   {cudaVideoCodec_MPEG2, AV_CODEC_ID_MPEG2VIDEO}};
-    const auto* found = avcodec_find_decoder(codecs.at(told.CodecType));
+    const auto* found = avcodec_find_decoder(codecs.at(parameters.CodecType));
     codec.reset(avcodec_alloc_context3(found));
     codec->thread_count = 1;
     codec->err_recognition = 0;
@@ -209,7 +209,7 @@ struct fake_nvcuvid::fake_parser {
            a.bit_depth_luma_minus8 == b.bit_depth_luma_minus8 && a.chroma_format == b.chroma_format;
   }
 
-  // FFmpeg decodes a picture before it shows it, so this parser tells of both at once.
+  // FFmpeg decodes a picture before it shows it, so this parser reports both at once.
   bool show(const shared_frame& frame) {
     auto format = format_of(*frame);
     if (!sequence || !is_same(*sequence, format)) {
@@ -235,7 +235,7 @@ struct fake_nvcuvid::fake_parser {
     return how.pfnDisplayPicture(how.pUserData, &shown) > 0;
   }
 
-  shared_frame pending;  // of which the decoder is told
+  shared_frame pending;  // the picture to be decoded next
 };
 
 // The parser whose callback is running on this thread.

@@ -43,7 +43,7 @@ class fake_nvcuvid {
     // What the GPU says of each picture; else what FFmpeg has found.
     std::optional<cuvidDecodeStatus> status = {};
 
-    // Changes what the parser tells of a sequence, before the module sees it.
+    // Changes the format that the parser reports, before the module sees it.
     std::function<void(CUVIDEOFORMAT&)> change = {};
   };
 

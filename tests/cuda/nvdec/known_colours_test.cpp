@@ -66,7 +66,7 @@ TEST(KnownColours, AreThoseOfTheKeyFrame) {
 }
 
 TEST(KnownColours, OfVideosThatDifferInTheirPicturesNeedOneKeyFrame) {
-  const std::vector<std::vector<media_recipe>> alike{
+  const std::vector<std::vector<media_recipe>> groups{
       {{"h264.mp4", "-c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
        {"h264-hue.mp4", "-vf hue=h=90 -c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"},
        {"h264-dark.mp4", "-vf hue=b=-3 -c:v libx264 -g 12 -bf 2 -pix_fmt yuv420p"}},
@@ -82,7 +82,7 @@ TEST(KnownColours, OfVideosThatDifferInTheirPicturesNeedOneKeyFrame) {
       {{"av1.mp4", "-c:v libsvtav1 -g 12 -preset 12 -pix_fmt yuv420p"},
        {"av1-hue.mp4", "-vf hue=h=90 -c:v libsvtav1 -g 12 -preset 12 -pix_fmt yuv420p"}},
   };
-  for (const auto& videos : alike) {
+  for (const auto& videos : groups) {
     known_colours known({});
     for (const auto& recipe : videos) {
       const auto video = opened(recipe);
@@ -138,7 +138,7 @@ TEST(KnownColours, OfContainersThatDifferInTheirMatrixDiffer) {
   EXPECT_NE(*in_2020, *in_601);
 }
 
-TEST(KnownColours, OfHeadersThatAreNotKnownToDecideNeedEachKeyFrame) {
+TEST(KnownColours, OtherCodecsDecodeEachKeyFrame) {
   for (const auto* file : {"vp8.webm", "mpeg2.mkv"}) {
     known_colours known({});
     const auto video = opened(media::video_recipe(file));

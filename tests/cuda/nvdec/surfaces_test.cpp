@@ -322,8 +322,8 @@ TEST(NvdecDecoders, AreReplacedWhereTheyCannotBeReconfigured) {
   EXPECT_EQ(counted.reconfigured, 0u);
 }
 
-// Everything that a decoder is made for tells it from others.
-TEST(NvdecDecoders, OfFormatsThatDifferInAnythingAreOthers) {
+// Each field of the format that a decoder is made for distinguishes it from others.
+TEST(NvdecDecoders, OfFormatsWithAnyDifferenceAreSeparate) {
   fake_gpu gpu;
   const auto context = std::make_shared<const primary_context>(device(0));
   const auto counters = std::make_shared<decoder_counters>();
@@ -360,7 +360,7 @@ TEST(NvdecDecoders, OfFormatsThatDifferInAnythingAreOthers) {
   EXPECT_EQ(counters->reused, formats.size());
 }
 
-// Starts to decode on a thread of its own; its stream stands still until open() is called.
+// Starts to decode on a separate thread; its stream is blocked until open() is called.
 class blocked_decoding {
  public:
   blocked_decoding(fake_gpu& gpu, runtime& in, const surface_options& options)
@@ -439,8 +439,8 @@ TEST(NvdecSurface, IsAwaitedByNoThread) {
   EXPECT_EQ(decoding.join(), std::error_code());
 }
 
-// The stop comes while a surface is awaited. The stream goes on once the end waits for both, which
-// takes no thread.
+// The stop arrives while a surface is awaited. The stream continues once the end waits for both,
+// which blocks no thread.
 TEST(NvdecSurface, IsUnmappedAfterAStop) {
   fake_gpu gpu;
   runtime runtime({.threads = 2});
@@ -530,7 +530,7 @@ TEST(NvdecDecoders, SurviveEachFailureOfTheDriver) {
   }
 }
 
-// So may each call for a stream or an event, for want of memory. No decoder is lost by that.
+// Each call for a stream or an event may run out of memory, too. No decoder is lost by that.
 TEST(NvdecDecoders, AreKeptAfterFailuresOfStreamsThatPass) {
   const auto from = video_of("h264.mp4");
   for (const std::string function : {"stream_create", "event_create", "event_record", "event_query",
@@ -687,7 +687,7 @@ TEST(NvdecSurfaces, ThatNvdecReportsAsDamagedAreErrors) {
   }
 }
 
-TEST(NvdecSurfaces, OfWhichNvdecDoesNotTellHowDecodingWentAreTaken) {
+TEST(NvdecSurfaces, AreAcceptedIfNvdecReportsNoStatus) {
   fake_gpu gpu({.status = cuvidDecodeStatus_Invalid});
   runtime runtime({.threads = 2});
   EXPECT_TRUE(decodes_well(runtime));
@@ -713,7 +713,7 @@ static std::error_code code_of_packet(const std::function<void(AVPacket&)>& chan
   return code_of([&] { decoder.send(sent); });
 }
 
-TEST(NvdecPackets, ThatAreNotAllThereAreDamaged) {
+TEST(NvdecPackets, IncompletePacketsAreDamaged) {
   EXPECT_EQ(code_of_packet([](AVPacket&) {}), std::error_code());
   EXPECT_EQ(code_of_packet([](AVPacket& of) { of.flags |= AV_PKT_FLAG_CORRUPT; }),
             errc::invalid_data);

@@ -76,7 +76,7 @@ static std::string random_content(std::mt19937_64& random) {
   return content;
 }
 
-TEST(Decompress, GivesWhatWasCompressedInAnyChunks) {
+TEST(Decompress, RestoresTheContentWithAnyChunkSize) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -169,7 +169,7 @@ TEST(Decompress, AnArchiveWhoseMemberIsABombIsRefusedByNameInLittleMemory) {
     EXPECT_LE(for_member, 4 * mega);
     auto [of_stream, for_stream] = refusal_and_memory(packed, {.max_bytes = 4 * mega});
     EXPECT_EQ(of_stream, "decompress a.tar.gz: it expands to more than max_bytes, 4194304");
-    EXPECT_LE(for_stream, 24 * mega);  // the member is begun
+    EXPECT_LE(for_stream, 24 * mega);  // the member has started
   }
 }
 

@@ -77,10 +77,10 @@ static void expect_exact(runtime& where, const pipeline<std::vector<std::string>
   auto whole = collect(where, what, {.epoch = 3});
   EXPECT_THAT(joined(whole), SizeIs(samples));
   for (std::size_t first = 1; first <= whole.size(); ++first) {
-    auto begun = where.run(what, {.epoch = 3});
+    auto interrupted = where.run(what, {.epoch = 3});
     groups got;
-    while (got.size() < first) got.push_back(*begun.wait_next());
-    auto saved = state_from_json(to_json(begun.state()));
+    while (got.size() < first) got.push_back(*interrupted.wait_next());
+    auto saved = state_from_json(to_json(interrupted.state()));
     auto rest = collect(where, again, {.epoch = 3, .state = saved});
     got.insert(got.end(), rest.begin(), rest.end());
     EXPECT_EQ(got, whole) << first;
@@ -117,7 +117,7 @@ TEST(FromShards, OrderAndStatesAreTheSameForAnyConcurrency) {
   }
 }
 
-TEST(FromShards, RanksGetDifferentShardsAndEachItsOwnState) {
+TEST(FromShards, RanksReadDifferentShardsAndSaveSeparateStates) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   auto all = write_shards(dir);
@@ -180,9 +180,9 @@ TEST(FromShards, AResumedRunOpensNoShardThatIsComplete) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto samples = from_shards(write_shards(dir));
-  auto begun = runtime.run(samples);
-  for (int i = 0; i < 6; ++i) begun.wait_next();
-  auto saved = begun.state();
+  auto interrupted = runtime.run(samples);
+  for (int i = 0; i < 6; ++i) interrupted.wait_next();
+  auto saved = interrupted.state();
   std::filesystem::remove(dir / "1.tar");
   EXPECT_THAT(collect(runtime, samples, {.state = saved}), SizeIs(13));
   EXPECT_THAT([&] { collect(runtime, samples); }, ThrowsMessage<error>(HasSubstr("1.tar")));
@@ -217,10 +217,10 @@ TEST(FromShards, AStateOfOtherShardsOrAnotherRankIsRefused) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
-  auto begun = runtime.run(from_shards(all, {.shard = {.rank = 0, .world = 2}}));
-  begun.wait_next();
+  auto interrupted = runtime.run(from_shards(all, {.shard = {.rank = 0, .world = 2}}));
+  interrupted.wait_next();
   auto resumed = [&](const pipeline<sample>& samples) {
-    collect(runtime, samples, {.state = begun.state()});
+    collect(runtime, samples, {.state = interrupted.state()});
   };
   auto needs_a_merge = ThrowsMessage<error>(HasSubstr("merge the states of all ranks"));
   EXPECT_THAT([&] { resumed(from_shards(all, {.shard = {.rank = 1, .world = 2}})); },
@@ -274,7 +274,7 @@ class random_shards {
   std::vector<std::string> names_;
 };
 
-// A job of several ranks that is killed at random steps, and goes on with other numbers of ranks.
+// A job of several ranks that is killed at random steps, and resumes with other numbers of ranks.
 // Shards that fail are skipped.
 class killed_job {
  public:
@@ -328,7 +328,7 @@ class killed_job {
 
 class FromShardsOnReactors : public testing_support::ReactorTest {};
 
-TEST_P(FromShardsOnReactors, AnyNumberOfRanksGoesOnFromTheMergedStates) {
+TEST_P(FromShardsOnReactors, AnyNumberOfRanksResumesFromMergedStates) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   random draw(seed);
@@ -357,14 +357,14 @@ static std::vector<state> states_of_two(runtime& where, const shards& all,
   std::vector<state> ranks;
   for (std::uint64_t rank = 0; rank < 2; ++rank) {
     options.shard = {.rank = rank, .world = 2};
-    auto begun = where.run(from_shards(all, options), {.epoch = epoch});
-    begun.wait_next();
-    ranks.push_back(begun.state());
+    auto interrupted = where.run(from_shards(all, options), {.epoch = epoch});
+    interrupted.wait_next();
+    ranks.push_back(interrupted.state());
   }
   return ranks;
 }
 
-TEST(FromShards, StatesThatAreNotThoseOfAllRanksOfOneRunAreNotMerged) {
+TEST(FromShards, MergingNeedsTheStatesOfAllRanksOfOneRun) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
@@ -383,7 +383,7 @@ TEST(FromShards, StatesThatAreNotThoseOfAllRanksOfOneRunAreNotMerged) {
   EXPECT_THAT([&] { merge(std::span(ranks).first(1)); }, says("2 ranks are needed, each once"));
 }
 
-TEST(FromShards, BesideAListEachIsAssignedToRanksInItsOwnWay) {
+TEST(FromShards, ShardsAndListsAreAssignedToRanksSeparately) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
@@ -407,8 +407,8 @@ TEST(FromShards, BesideAListEachIsAssignedToRanksInItsOwnWay) {
   EXPECT_THAT(names, SizeIs(19 + 20));
 }
 
-// A shard that fails on one rank, and is whole when another number of ranks goes on.
-TEST(FromShards, WhatASkippedShardLackedIsDeliveredByTheRanksThatGoOn) {
+// A shard that fails on one rank, and is intact when another number of ranks resumes.
+TEST(FromShards, ResumedRanksDeliverWhatASkippedShardLacked) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);
@@ -421,10 +421,10 @@ TEST(FromShards, WhatASkippedShardLackedIsDeliveredByTheRanksThatGoOn) {
       auto samples = from_shards(all, {.shard = {.rank = rank, .world = world},
                                        .concurrency = concurrency,
                                        .on_error = on_error::skip});
-      auto begun = runtime.run(samples | map(name_of_key), {.state = from});
-      auto some = collect(begun);
+      auto interrupted = runtime.run(samples | map(name_of_key), {.state = from});
+      auto some = collect(interrupted);
       names.insert(names.end(), some.begin(), some.end());
-      return begun.state();
+      return interrupted.state();
     };
     auto merged = merge(std::vector{take(0, 2, {}), take(1, 2, {})});
     EXPECT_THAT(names, SizeIs(18));  // "22" may have had more fields
@@ -454,7 +454,7 @@ TEST(FromShards, TheNextShardsAreOpenedAheadAndNoMore) {
   unmount("counted://");
 }
 
-TEST(FromShards, ShardsThatAreReadAheadDoNotTakeTheMemoryOfTheNextOne) {
+TEST(FromShards, ReadAheadLeavesMemoryForTheNextShard) {
   temp_dir dir;
   runtime runtime({.threads = 2, .memory_bytes = std::size_t{1} << 18});
   std::string bytes;
@@ -467,7 +467,7 @@ TEST(FromShards, ShardsThatAreReadAheadDoNotTakeTheMemoryOfTheNextOne) {
   EXPECT_THAT(names, SizeIs(80));
 }
 
-TEST(FromShards, AFailureOfAShardComesBehindTheSamplesBeforeIt) {
+TEST(FromShards, AFailedShardDeliversEarlierSamplesFirst) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto all = write_shards(dir);

@@ -39,7 +39,7 @@ TEST(Lines, EndWithALineFeedAndPerhapsACarriageReturn) {
   }
 }
 
-TEST(Lines, AreThoseOfTheTextHoweverItIsCut) {
+TEST(Lines, AreTheSameForAnyChunkSize) {
   const auto seed = test::new_seed();
   SCOPED_TRACE("LADE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);

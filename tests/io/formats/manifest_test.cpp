@@ -104,7 +104,7 @@ TEST(Manifest, ColumnsCanHaveOtherNames) {
   EXPECT_EQ(samples[0].field("offset").integer(), 9);
 }
 
-TEST(Manifest, IsASourceByIndexWhoseItemsAreTold) {
+TEST(Manifest, IsAnIndexSourceThatIdentifiesItsItems) {
   temp_dir dir;
   std::string rows = "path,offset\n";
   for (int i = 0; i < 100; ++i) rows += "a," + std::to_string(i) + "\n";
@@ -120,7 +120,7 @@ TEST(Manifest, IsASourceByIndexWhoseItemsAreTold) {
   EXPECT_FALSE(std::is_sorted(offsets.begin(), offsets.end()));
 }
 
-TEST(Manifest, TellsNoSignaturesApart) {
+TEST(Manifest, IdentitiesIgnoreSignatures) {
   manifest listed("x.csv");
   auto identity = [&](const std::string& key) { return listed.identity_of(sample(key)); };
   const std::string signature = "X-Amz-Credential=a&X-Amz-Date=1&X-Amz-Signature=";
@@ -291,9 +291,10 @@ TEST(SavedListing, HasLabelsSizesAndTagsOfTheListing) {
     EXPECT_EQ(read[i].field("etag").text(), listed[i].field("etag").text());
     EXPECT_EQ(saved.identity_of(read[i]), photos.identity_of(listed[i]));
   }
-  EXPECT_THAT([&] { (void)saved.identity_of(sample("memory://b/other/1")); },
-              ThrowsMessage<error>(
-                  "list memory://b/train: memory://b/other/1 is none of its files that match **"));
+  EXPECT_THAT(
+      [&] { (void)saved.identity_of(sample("memory://b/other/1")); },
+      ThrowsMessage<error>(
+          "list memory://b/train: memory://b/other/1 is not one of its files that match **"));
 }
 
 // The rest of a run over one source from the state of a run over another.

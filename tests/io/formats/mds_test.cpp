@@ -365,7 +365,7 @@ TEST_P(Mds, ErrorsShowNoSecretsOfItsUrl) {
       ThrowsMessage<error>("read a sample of mds://h/d/index.json: there is no sample 1 of 1"));
   EXPECT_THAT(
       [&] { (void)sync_wait(runtime, test::collect(read_mds_shard(data)(sample(url + "x")))); },
-      ThrowsMessage<error>("read the shard mds://h/d/x: it is none of mds://h/d/index.json"));
+      ThrowsMessage<error>("read the shard mds://h/d/x: it is not listed in mds://h/d/index.json"));
   unmount("mds://");
 }
 

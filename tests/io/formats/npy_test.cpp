@@ -103,7 +103,7 @@ TEST(Npy, OtherElementsAreUnsupported) {
   EXPECT_THAT([&] { parse(records); }, ThrowsMessage<error>(HasSubstr("records")));
 }
 
-TEST(Npy, AHeaderThatIsNoneIsRefused) {
+TEST(Npy, AMalformedHeaderIsRefused) {
   auto good = dictionary_of("|u1", "(1,)");
   EXPECT_NO_THROW(parse(npy_of(good, "a")));
   auto refusal = [](const std::string& file, const std::string& why) {

@@ -68,7 +68,7 @@ TEST(Npz, CompressedArraysAreBoundedTogether) {
               ThrowsMessage<error>(HasSubstr("more than max_bytes")));
 }
 
-TEST(Npz, AnArrayThatIsNoneIsNamed) {
+TEST(Npz, ErrorsNameTheMalformedArray) {
   EXPECT_THAT([] { read_all(buffer_of(zip_of({{"x.npy", "text"}}))); },
               ThrowsMessage<error>(HasSubstr("read array a.npz/x.npy: it does not begin")));
 }

@@ -274,7 +274,7 @@ static remote_file megatron() {
           }};
 }
 
-// Streams whose name the program gives.
+// Streams with a name that the program chooses.
 static task<std::string> read_named(std::string path) {
   auto content = io::decompress(io::stream(path), path);
   auto members = io::tar_members(std::move(content), path);

@@ -35,7 +35,7 @@ TEST(Shards, APatternThatMakesNoSenseIsRefused) {
               ThrowsMessage<error>("expand shards https://h/{0..1?sig=...: a brace that is not "
                                    "closed"));
   EXPECT_THAT([] { shards all(std::vector<std::string>{}); },
-              ThrowsMessage<error>(HasSubstr("there are none")));
+              ThrowsMessage<error>(HasSubstr("there are no shards")));
 }
 
 TEST(Shards, TooManyAreRefusedBeforeTheyAreMade) {

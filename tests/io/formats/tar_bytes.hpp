@@ -62,7 +62,7 @@ inline std::string pax_record(std::string_view key, std::string_view value) {
 
 inline std::string tar_end() { return std::string(1024, '\0'); }
 
-// The bytes in memory of their own, in chunks.
+// The bytes in chunks, each in a separate buffer.
 inline async_generator<buffer> chunks_of(std::string bytes, std::size_t chunk_bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += chunk_bytes) {
     auto part = std::string_view(bytes).substr(at, chunk_bytes);

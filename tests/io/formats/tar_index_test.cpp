@@ -141,7 +141,7 @@ TEST(TarIndex, DamageIsThatOfTheStream) {
   EXPECT_EQ(log.count(), 1u);
 }
 
-TEST(TarIndex, BytesThatAreNoIndexAreRefused) {
+TEST(TarIndex, MalformedBytesAreRefused) {
   auto bytes = to_bytes(index_of(tar_file("a", "1") + tar_file("b", "2") + tar_end()));
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_THROW(tar_index_from_bytes(bytes.substr(0, size)), error);
@@ -151,7 +151,7 @@ TEST(TarIndex, BytesThatAreNoIndexAreRefused) {
     EXPECT_THROW(tar_index_from_bytes(changed), error);
   }
   EXPECT_THAT([] { tar_index_from_bytes("LADETAR2"); },
-              ThrowsMessage<error>("read an index: it is none, or of another version"));
+              ThrowsMessage<error>("read an index: it is no index, or of another version"));
   EXPECT_THROW(tar_index(10, "", {tar_entry("a", 8, 3)}), error);
 }
 

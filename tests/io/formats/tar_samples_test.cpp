@@ -53,7 +53,7 @@ static std::string text_of(const sample& from) {
   return text;
 }
 
-TEST(TarSamples, AreReadByIndexWithTheFieldsThatAreWanted) {
+TEST(TarSamples, AreReadByIndexWithTheChosenFields) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   tar_samples_options options{.read = {.fields = "txt,end", .data = "txt", .label = "cls"}};
@@ -87,8 +87,8 @@ TEST(TarSamples, AreAnIndexSourceWhoseIdentityIsThatOfACopyElsewhere) {
   EXPECT_NE(fewer.identity(), samples.identity());
 }
 
-// An index gives what no stream can: equal steps, and a state behind a window and a batch.
-TEST(TarSamples, AreShuffledDealtOutAndGoneOnWithExactly) {
+// An index supports what no stream can: equal steps, and a state behind a window and a batch.
+TEST(TarSamples, ShuffledShardsResumeExactly) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   auto samples = sync_wait(runtime, index_shards(shards(write_shards(dir))));
@@ -102,10 +102,11 @@ TEST(TarSamples, AreShuffledDealtOutAndGoneOnWithExactly) {
     EXPECT_EQ(whole.size(), 5u);
     for (auto& each : whole) seen.insert(each.begin(), each.end());
     for (std::size_t first = 1; first < whole.size(); ++first) {
-      auto begun = runtime.run(batches);
+      auto interrupted = runtime.run(batches);
       std::vector<std::vector<std::string>> got;
-      while (got.size() < first) got.push_back(*begun.wait_next());
-      auto rest = collect(runtime, batches, {.state = state_from_json(to_json(begun.state()))});
+      while (got.size() < first) got.push_back(*interrupted.wait_next());
+      auto rest =
+          collect(runtime, batches, {.state = state_from_json(to_json(interrupted.state()))});
       got.insert(got.end(), rest.begin(), rest.end());
       EXPECT_EQ(got, whole) << first;
     }
@@ -141,7 +142,7 @@ TEST(TarSamples, AnIndexDirectoryThatCannotBeCreatedIsNamed) {
               ThrowsMessage<error>(HasSubstr("absent/kept: No such file or directory")));
 }
 
-TEST(TarSamples, AnArchiveThatChangesIsIndexedAnewAndRefusedMeanwhile) {
+TEST(TarSamples, AChangedArchiveIsRefusedUntilItIsIndexedAgain) {
   temp_dir dir;
   runtime runtime({.threads = 2});
   auto path = dir.write("a.tar", tar_file("a.txt", "1") + tar_end());
@@ -167,7 +168,7 @@ TEST(TarSamples, ErrorsNameShardAndSample) {
   EXPECT_THAT([&] { sync_wait(runtime, index_shards(shards(dir / "absent.tar"))); },
               ThrowsMessage<error>(HasSubstr("absent.tar: No such file")));
   EXPECT_THAT([&] { (void)index_shards(shards("{a,a}.tar")); },
-              ThrowsMessage<error>(HasSubstr("a.tar comes twice")));
+              ThrowsMessage<error>(HasSubstr("a.tar is listed twice")));
   EXPECT_THAT([&] { (void)index_shards(shards("a"), {.concurrency = 0}); },
               ThrowsMessage<error>(HasSubstr("concurrency")));
   auto one = sync_wait(runtime, index_shards(shards(dir.write("b.tar", archive_of(0, 1)))));
@@ -188,7 +189,7 @@ TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
   EXPECT_THAT([&] { index(tar_file("a.b", "") + tar_file("a.b", "") + tar_end()); },
               says("index tars://h/a.tar?sig=...: member a.b"));
   EXPECT_THAT([&] { (void)index_shards(shards("{" + url + "," + url + "}")); },
-              says("index shards: tars://h/a.tar?sig=... comes twice"));
+              says("index shards: tars://h/a.tar?sig=... is listed twice"));
   auto one = index(tar_file("a.cls", "x") + tar_end());
   EXPECT_THAT([&] { sync_wait(runtime, one.read()(one.list_all()[0])); },
               says("read the label of tars://h/a.tar?sig=...: its field"));
@@ -197,7 +198,7 @@ TEST(TarSamples, ErrorsShowNoSecretsOfShards) {
   unmount("tars://");
 }
 
-// Where a server says no strong entity tag, nothing tells an archive from one of its size.
+// Without a strong entity tag, an archive cannot be distinguished from another of the same size.
 TEST(TarSamples, OfAnObjectWithoutATagAreIndexedEachTime) {
   temp_dir dir;
   auto remote = std::make_shared<test::counted_store>();

@@ -68,7 +68,7 @@ TEST(Tar, MembersComeWithNameContentOffsetTimeAndMode) {
   EXPECT_EQ(members[0].mode(), 0644u);
 }
 
-TEST(Tar, ChunksOfAnySizeGiveTheSameMembers) {
+TEST(Tar, ReadsTheSameMembersWithAnyChunkSize) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);

@@ -72,7 +72,7 @@ TEST(TarWriter, WhatIsWrittenIsReadWhateverTheNames) {
   EXPECT_EQ(sync_wait(members_of(dir / "a.tar")), expected);
 }
 
-TEST(TarWriter, TheSameMembersGiveTheSameBytes) {
+TEST(TarWriter, WritesTheSameBytesForTheSameMembers) {
   temp_dir dir;
   for (auto name : {"a.tar", "b.tar"}) {
     tar_writer writer(dir / name);
@@ -100,7 +100,7 @@ TEST(TarWriter, AFileAppearsWhenItIsFinished) {
   EXPECT_EQ(content_of(path), test::tar_end());
 }
 
-// In a process of its own, which is killed before it has finished.
+// Writes in a child process, which is killed before it has finished.
 static void write_and_be_killed(const std::string& path) {
   auto child = fork();
   if (child == 0) {

@@ -264,7 +264,7 @@ TEST(Example, ListsOfOneNumberCanBeTensors) {
   EXPECT_EQ(read.field("empty").tensor().shape(), dimensions({0}));
 }
 
-TEST(Example, ListsThatAreNotPackedAreRead) {
+TEST(Example, UnpackedListsAreRead) {
   auto floats = "\x0d" + little(1.0f) + "\x0d" + little(2.0f);
   auto read =
       parse(feature("f", message(2, floats)) + feature("i", message(3, "\x08\x01\x08\x02")));

@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(Both, RangedTokens,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
                          testing_support::reactor_name);
 
-TEST_P(RangedTokens, AreOneReadOfTheirBytesForEachWindow) {
+TEST_P(RangedTokens, EachWindowIsOneRangedRead) {
   runtime runtime(options());
   put_four("v1");
   auto file = sync_wait(runtime, open_megatron("objects://b/a"));
@@ -318,7 +318,7 @@ TEST_P(RangedTokens, AreOneReadOfTheirBytesForEachWindow) {
             "a.bin: 12 u16 in windows of 3 every 3, by document, padded with 99");
 }
 
-TEST_P(RangedTokens, AreOthersIfTheirUrlAsksForOthers) {
+TEST_P(RangedTokens, TheIdentityDependsOnTheQueryOfTheUrl) {
   temp_dir dir;
   runtime runtime(options());
   auto identity_of = [&](const std::string& query) {
@@ -386,7 +386,7 @@ TEST_P(RangedTokens, AreThoseOfTheMappedFile) {
   }
 }
 
-TEST_P(RangedTokens, GoOnFromAStateOfTheMappedFile) {
+TEST_P(RangedTokens, ResumeFromAStateOfTheMappedFile) {
   temp_dir dir;
   runtime runtime(options());
   put(dir, "a.bin", tokens_up_to<std::uint16_t>(100));
@@ -401,10 +401,10 @@ TEST_P(RangedTokens, GoOnFromAStateOfTheMappedFile) {
   auto mapped = windows_at(dir / "");
   auto ranged = windows_at("objects://b/");
   std::vector<std::uint16_t> firsts;
-  auto begun = runtime.run(pipeline_of(mapped));
-  for (int i = 0; i < 4; ++i) firsts.push_back(values_of(*begun.wait_next())[0]);
+  auto interrupted = runtime.run(pipeline_of(mapped));
+  for (int i = 0; i < 4; ++i) firsts.push_back(values_of(*interrupted.wait_next())[0]);
   run_options rest;
-  rest.state = begun.state();
+  rest.state = interrupted.state();
   for (auto& window : runtime.run(pipeline_of(ranged), rest))
     firsts.push_back(values_of(window)[0]);
   std::vector<std::uint16_t> whole;
@@ -474,7 +474,7 @@ TEST_P(RangedTokens, ThatCannotBeOpenedAreNamed) {
               HasSubstr("open /nowhere/a.bin: No such file"));
 }
 
-TEST_P(RangedTokens, AreAwaitedAndNeverAtHand) {
+TEST_P(RangedTokens, CannotBeReadWithoutAnAwait) {
   runtime runtime(options());
   put_four("v1");
   auto file = sync_wait(runtime, open_megatron("objects://b/a"));
@@ -510,7 +510,7 @@ TEST_P(RangedTokens, MayHaveALongIndex) {
 }
 
 // A view of memory that is not aligned to the tokens.
-TEST_P(RangedTokens, OfAReaderMayLieAnywhere) {
+TEST_P(RangedTokens, OfAReaderNeedNoAlignment) {
   temp_dir dir;
   runtime runtime(options());
   auto text = "x" + tokens_up_to<std::uint32_t>(9);

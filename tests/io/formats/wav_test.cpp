@@ -71,7 +71,7 @@ TEST(Wav, SamplesAreAViewOfTheFile) {
   EXPECT_EQ(audio.data<std::int16_t>()[3], 4);
 }
 
-TEST(Wav, TheHeaderAloneTellsAll) {
+TEST(Wav, TheHeaderDescribesTheFile) {
   auto info = parse_wav_info(
       buffer_of(wav_of({.channels = 2, .rate = 8000, .frame = 4}, std::string(64'000, 'x'))), "x");
   EXPECT_EQ(info.encoding, wav_encoding::i16);
@@ -111,7 +111,7 @@ static std::string extensible_of(const std::string& guid) {
       chunk("data", "ab"));
 }
 
-TEST(Wav, LongSamplesBecomeTheFloatsOfEachAlone) {
+TEST(Wav, ManySamplesConvertAsEachAlone) {
   const auto seed = new_seed();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);

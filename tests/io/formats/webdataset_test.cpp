@@ -66,7 +66,7 @@ TEST(Webdataset, WhatBelongsToNoSampleIsPassedOver) {
   EXPECT_THAT(read(dir, archive), ElementsAre("a txt=A cls=1", "__a txt=B"));
 }
 
-TEST(Webdataset, AFieldThatComesTwiceIsRefused) {
+TEST(Webdataset, ADuplicateFieldIsRefused) {
   temp_dir dir;
   auto archive = tar_file("a.jpg", "1") + tar_file("a.JPG", "2") + tar_end();
   for (auto fields : {"", "cls"})
@@ -165,7 +165,7 @@ static auto samples_in(const temp_dir& dir, unsigned concurrency) {
 }
 
 // Stopped after every number of samples, and resumed: the same samples as of a run without a stop.
-TEST(Webdataset, ARunGoesOnExactlyWhereItWas) {
+TEST(Webdataset, ARunResumesExactly) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));
@@ -173,10 +173,10 @@ TEST(Webdataset, ARunGoesOnExactlyWhereItWas) {
   ASSERT_GT(whole.size(), 9u);
   for (unsigned concurrency : {1u, 4u})
     for (std::size_t first = 1; first <= whole.size(); ++first) {
-      auto begun = runtime.run(samples_in(dir, concurrency));
+      auto interrupted = runtime.run(samples_in(dir, concurrency));
       std::vector<std::string> keys;
-      while (keys.size() < first) keys.push_back(begun.wait_next()->key());
-      auto saved = state_from_json(to_json(begun.state()));
+      while (keys.size() < first) keys.push_back(interrupted.wait_next()->key());
+      auto saved = state_from_json(to_json(interrupted.state()));
       auto again = samples_in(dir, first % 2 ? concurrency : 5 - concurrency);
       auto rest = keys_of(collect(runtime, again, {.state = saved}));
       keys.insert(keys.end(), rest.begin(), rest.end());
@@ -189,10 +189,10 @@ TEST(Webdataset, AWindowBehindAStreamHasNoState) {
   temp_dir dir;
   runtime runtime({.threads = 3});
   for (int i = 0; i < 6; ++i) dir.write(std::to_string(i) + ".tar", archive_of(i, 3 + i * 5 % 7));
-  auto begun = runtime.run(samples_in(dir, 4) | shuffle({.seed = 8, .window = 5}));
-  ASSERT_TRUE(begun.wait_next());
+  auto interrupted = runtime.run(samples_in(dir, 4) | shuffle({.seed = 8, .window = 5}));
+  ASSERT_TRUE(interrupted.wait_next());
   EXPECT_THAT(
-      [&] { begun.state(); },
+      [&] { interrupted.state(); },
       ThrowsMessage<error>(HasSubstr("read_tar makes several items of one before shuffle")));
 }
 

@@ -177,7 +177,7 @@ TEST(Zip, ALocalHeaderThatDiffersIsRefused) {
   refusal(good, 18, 1, "differs");  // compressed size
   refusal(good, 22, 1, "differs");  // size
   refusal(good, 26, 0, "another name");
-  refusal(good, 29, 1, "leaves no room");
+  refusal(good, 29, 1, "leaves no space");
   refusal(good, 30, 'b', "another name");
   auto extra = good;
   extra.extra = std::string("\1\0\xff\0", 4);
@@ -208,7 +208,7 @@ TEST(Zip, WrongDataAreRefused) {
   EXPECT_THAT([&] { read_text({stored}, "a"); }, ThrowsMessage<error>(HasSubstr("two sizes")));
 }
 
-TEST(Zip, WhatIsNotSupportedIsNamedWhenItIsRead) {
+TEST(Zip, UnsupportedMembersAreNamedWhenTheyAreRead) {
   zip_entry encrypted("a", "text");
   encrypted.flags = 1;
   EXPECT_TRUE(open_text(buffer_of(zip_of({encrypted}))).members()[0].is_encrypted());

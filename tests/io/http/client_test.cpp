@@ -254,7 +254,7 @@ TEST_P(Client, APathIsSentAsItIs) {
   }
 }
 
-TEST_P(Client, TriesAgainWhatMayPass) {
+TEST_P(Client, RetriesTransientErrors) {
   for (int status : {408, 425, 429, 500, 502, 503, 504}) {
     std::atomic<int> calls = 0;
     web_server server([&](auto& request) {
@@ -268,7 +268,7 @@ TEST_P(Client, TriesAgainWhatMayPass) {
   }
 }
 
-TEST_P(Client, GivesUpAfterItsAttempts) {
+TEST_P(Client, FailsAfterItsLastAttempt) {
   web_server server([](auto&) { return web_reply{.status = 503, .body = "busy"}; });
   runtime runtime(options());
   auto twice = quick();
@@ -293,7 +293,7 @@ TEST_P(Client, ContinuesABrokenBodyWhereItBrokeOff) {
   EXPECT_EQ(seen[1].headers["if-match"], "\"v1\"");
 }
 
-TEST_P(Client, BeginsAnewWithoutAStrongEntityTag) {
+TEST_P(Client, RestartsABodyWithoutAStrongEntityTag) {
   const auto content = content_of(400'000);
   for (const std::string tag : {"W/\"v1\"", ""}) {
     std::atomic<int> calls = 0;
@@ -388,7 +388,7 @@ TEST_P(Client, AnObjectThatShrinksWhileItIsOpenIsAnError) {
       ThrowsMessage<error>(HasSubstr("the object has become shorter while it was read")));
 }
 
-TEST_P(Client, EachFaultIsMendedByAnotherAttempt) {
+TEST_P(Client, AnotherAttemptSucceedsAfterEachFault) {
   const auto content = content_of(400'000);
   const web_reply faults[] = {{.resets = true},
                               {.body = content, .cut_at = 0},
@@ -530,7 +530,7 @@ static task<> read_all(async_generator<buffer> chunks) {
 }
 
 // What libcurl takes without handing it over, as fast as it comes.
-TEST_P(Client, BytesWithoutEndThatAreNoBodyHoldUpNobody) {
+TEST_P(Client, EndlessBytesOutsideTheBodyDoNotDelayATimeout) {
   web_server server([](auto&) {
     return web_reply{.raw = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;",
                      .raw_without_end = std::string(1 << 20, 'x')};
@@ -630,7 +630,7 @@ static request first_bytes_of(const std::string& url) {
   return what;
 }
 
-TEST_P(Client, ADeadlineIsOfAllThatARequestWaitsFor) {
+TEST_P(Client, ADeadlineIncludesAllWaitsOfARequest) {
   web_server server([](auto&) { return web_reply{.is_silent = true}; });
   event never;
   runtime runtime(options());
@@ -669,7 +669,7 @@ static task<std::size_t> read_late(async_generator<buffer> chunks, std::chrono::
   co_return bytes;
 }
 
-TEST_P(Client, AStreamThatHasBegunHasNoDeadline) {
+TEST_P(Client, AStartedStreamHasNoDeadline) {
   const auto content = content_of(5'000'000);
   web_server server([&](auto& request) { return file_reply(request, content); });
   runtime runtime(options());
@@ -686,7 +686,7 @@ TEST_P(Client, TheTimeoutOfAttemptsIsNotThatOfStreams) {
   EXPECT_EQ(web.stats().retries, 0u);
 }
 
-TEST_P(Client, AStreamThatBrokeOffHasOneAgain) {
+TEST_P(Client, ABrokenStreamHasADeadlineAgain) {
   const auto content = content_of(5'000'000);
   std::atomic<int> calls = 0;
   web_server server([&](auto& request) {
@@ -969,7 +969,7 @@ TEST_P(Client, AsManyConnectionsAreKeptAsWereUsedAtATime) {
     return file_reply(request, "x");
   });
   auto one_reactor = options();
-  one_reactor.reactors = 1;  // each has connections of its own
+  one_reactor.reactors = 1;  // each reactor has separate connections
   runtime runtime(one_reactor);
   client web({.connections_per_host = many});
   sync_wait(runtime, get_many(web, server.url(), many));
@@ -979,12 +979,12 @@ TEST_P(Client, AsManyConnectionsAreKeptAsWereUsedAtATime) {
   EXPECT_EQ(server.connections(), static_cast<std::size_t>(many));
 }
 
-TEST_P(Client, ManyRequestsAtATimeEachGetTheirOwn) {
+TEST_P(Client, ConcurrentRequestsReceiveTheirResponses) {
   web_server server([&](auto& request) {
     return file_reply(request, content_of(std::stoul(request.target.substr(1))));
   });
   auto one_reactor = options();
-  one_reactor.reactors = 1;  // each has connections of its own
+  one_reactor.reactors = 1;  // each reactor has separate connections
   runtime runtime(one_reactor);
   client web({.connections_per_host = 16});
   auto get_own = [](client from, std::string url, std::size_t bytes) -> task<> {
@@ -1166,15 +1166,15 @@ TEST_P(Client, RequestsThatCannotBeSentAsTheyAreAreRefused) {
   auto opened = [&](const request& what) { (void)sync_wait(runtime, web.open(what)); };
   auto streamed = [&](const request& what) { (void)sync_wait(runtime, joined(web.stream(what))); };
   EXPECT_THAT([&] { opened(of("PUT")); }, expected("open", "is a PUT, not a GET"));
-  EXPECT_THAT([&] { opened(part); }, expected("open", "has a range of its own"));
+  EXPECT_THAT([&] { opened(part); }, expected("open", "already has a range"));
   EXPECT_THAT([&] { streamed(of("DELETE")); }, expected("stream", "is a DELETE, not a GET"));
-  EXPECT_THAT([&] { streamed(part); }, expected("stream", "has a range of its own"));
+  EXPECT_THAT([&] { streamed(part); }, expected("stream", "already has a range"));
   EXPECT_THAT([&] { (void)sync_wait(runtime, web.get_part(of("POST"))); },
               expected("get a part of", "is a POST, not a GET"));
   EXPECT_EQ(web.stats().requests, 0u);
 }
 
-TEST_P(Client, ARequestMayHaveALimitOfItsOwn) {
+TEST_P(Client, ARequestMayLimitItsBody) {
   const auto content = content_of(18 << 20);
   web_server server([&](auto& request) { return file_reply(request, content); });
   runtime runtime(options());
@@ -1237,7 +1237,7 @@ static task<std::size_t> get_within_a_stream(client web, std::string url) {
   co_return bytes;
 }
 
-TEST_P(Client, AnOpenStreamHoldsUpNoRequests) {
+TEST_P(Client, AnOpenStreamBlocksNoRequests) {
   web_server server([](auto& request) { return file_reply(request, content_of(1000)); });
   auto few = quick();
   few.connections_per_host = 1;

@@ -67,7 +67,7 @@ static task<> take_bytes(byte_permits& permits, std::uint64_t bytes, std::vector
 
 static task<> join(scope& children) { co_await children.join(); }
 
-TEST(BytePermits, AreGivenInTheOrderOfAskingWhenTheyFit) {
+TEST(BytePermits, AreGrantedInRequestOrder) {
   byte_permits permits(100);
   std::vector<int> order;
   scope children;
@@ -83,7 +83,7 @@ TEST(BytePermits, AreGivenInTheOrderOfAskingWhenTheyFit) {
   sync_wait(join(children));
 }
 
-TEST(BytePermits, MoreThanTheLimitIsLetInAlone) {
+TEST(BytePermits, MoreThanTheLimitIsGrantedAlone) {
   byte_permits permits(100);
   std::vector<int> order;
   scope children;
@@ -216,7 +216,7 @@ TEST_P(Failures, FewBytesInFlightHoldNothingUpForEver) {
   }
 }
 
-TEST_P(Failures, AStopEndsThoseWhoWaitForBytesInFlight) {
+TEST_P(Failures, AStopEndsWaitsForBytesInFlight) {
   web_server server(
       [](auto&) { return web_reply{.body = text_of_bytes(10'000), .stall_at = 5000}; });
   runtime runtime(options());
@@ -259,11 +259,11 @@ TEST_P(Failures, SecretsThatAServerRepeatsAreNotShown) {
     what.headers.emplace_back("X-Api-Key", "s3cr3t+key");
     what.headers.emplace_back("Cookie", "session=s3cr3t_cookie");
     what.headers.emplace_back("Short", "know");
-    auto told = refusal_of(runtime, web, what);
-    EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << name;
-    EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << name;
+    auto message = refusal_of(runtime, web, what);
+    EXPECT_THAT(message, testing::Not(HasSubstr("s3cr3t"))) << name;
+    EXPECT_THAT(message, HasSubstr("403 Forbidden: I do not know ")) << name;
     if (name == "short") continue;
-    EXPECT_THAT(told, HasSubstr("... here (attempt 1 of 2)")) << name;
+    EXPECT_THAT(message, HasSubstr("... here (attempt 1 of 2)")) << name;
   }
 }
 
@@ -276,13 +276,13 @@ TEST_P(Failures, SecretsOfAUrlThatAServerRepeatsAreNotShown) {
       return repeat(text == "HEADER" ? request.headers.at("authorization") : text);
     });
     request what("GET", "http://user:p%2Fs3cr3t@" + server.host() + "/a" + query);
-    auto told = refusal_of(runtime, client(two_attempts()), what);
-    EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << text;
-    EXPECT_THAT(told, testing::Not(HasSubstr("1234"))) << text;
-    EXPECT_THAT(told, testing::Not(HasSubstr("dXNlcjpwL3MzY3IzdA"))) << text;
-    EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << text;
+    auto message = refusal_of(runtime, client(two_attempts()), what);
+    EXPECT_THAT(message, testing::Not(HasSubstr("s3cr3t"))) << text;
+    EXPECT_THAT(message, testing::Not(HasSubstr("1234"))) << text;
+    EXPECT_THAT(message, testing::Not(HasSubstr("dXNlcjpwL3MzY3IzdA"))) << text;
+    EXPECT_THAT(message, HasSubstr("403 Forbidden: I do not know ")) << text;
     if (!text.starts_with("prefix")) continue;
-    EXPECT_THAT(told, HasSubstr("know prefix=open, ... here"));
+    EXPECT_THAT(message, HasSubstr("know prefix=open, ... here"));
   }
 }
 
@@ -327,10 +327,10 @@ TEST_P(Failures, ATokenThatIsTheUserOfAUrlIsNotShown) {
         return repeat(header ? request.headers.at("authorization") : "s3cr3t-token");
       });
       request what("GET", "http://s3cr3t-token" + password + "@" + server.host() + "/a");
-      auto told = refusal_of(runtime, client(two_attempts()), what);
-      EXPECT_THAT(told, testing::Not(HasSubstr("s3cr3t"))) << password;
-      EXPECT_THAT(told, testing::Not(HasSubstr("czNjcjN0LXRva2Vu"))) << password;
-      EXPECT_THAT(told, HasSubstr("403 Forbidden: I do not know ")) << password;
+      auto message = refusal_of(runtime, client(two_attempts()), what);
+      EXPECT_THAT(message, testing::Not(HasSubstr("s3cr3t"))) << password;
+      EXPECT_THAT(message, testing::Not(HasSubstr("czNjcjN0LXRva2Vu"))) << password;
+      EXPECT_THAT(message, HasSubstr("403 Forbidden: I do not know ")) << password;
     }
   }
 }
@@ -529,8 +529,7 @@ TEST_P(Failures, ARestWithoutAnEntityTagOrOfAnotherLengthIsNotJoinedToABody) {
   }
 }
 
-// A server that sends the rest of a body in pieces of its own choice, and not how long the whole
-// is.
+// A server that sends the rest of a body in pieces of any size, without the length of the whole.
 TEST_P(Failures, ARestThatIsSentInPiecesIsAskedForUntilItIsWhole) {
   const auto content = text_of_bytes(1000);
   web_server server([&](auto& request) -> web_reply {
@@ -630,7 +629,7 @@ static task<> get_by_number_date_and_stream(client web, const web_server& server
   co_await children.join();
 }
 
-TEST_P(Failures, NoAttemptComesBeforeTheServerWantsIt) {
+TEST_P(Failures, AttemptsWaitForTheRetryAfterHeader) {
   using clock = std::chrono::steady_clock;
   std::mutex mutex;
   std::map<std::string, std::vector<clock::time_point>> seen;
@@ -809,7 +808,7 @@ static std::string at_byte_0(std::string message) {
   return message.replace(message.rfind("(attempt"), 1, "(at byte 0, ");
 }
 
-TEST_P(Failures, AreTold) {
+TEST_P(Failures, AreReportedWithRequestAndCause) {
   runtime runtime(options());
   auto options = two_attempts();
   options.max_bytes = 100;

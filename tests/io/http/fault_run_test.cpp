@@ -46,7 +46,7 @@ using test::web_server;
 static constexpr std::uint64_t most_bytes = 40'000;
 static constexpr std::uint64_t kinds = 16;
 
-// What an object is, told by its number.
+// The content of an object, determined by its number.
 static std::string content_of(std::uint64_t seed, std::uint64_t number) {
   random draw(seed, number);
   std::string content(draw.below(most_bytes), '\0');
@@ -164,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(Both, FaultRun,
                          testing::Values(reactor_kind::io_uring, reactor_kind::fallback),
                          reactor_name);
 
-TEST_P(FaultRun, GivesEveryObjectOnceAndByteForByte) {
+TEST_P(FaultRun, DeliversEveryObjectOnceAndByteForByte) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const auto objects = objects_wanted();
@@ -237,7 +237,7 @@ static void read_over(const runtime_options& how, std::uint64_t seed) {
 }
 
 // 2 % of the packets are lost, and a round trip takes 20 ms.
-TEST_P(FaultRun, GivesEveryObjectOverALossyNetwork) {
+TEST_P(FaultRun, DeliversEveryObjectOverALossyNetwork) {
   auto seed = test::new_seed();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::string why_not;

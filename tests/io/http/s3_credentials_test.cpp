@@ -153,7 +153,7 @@ TEST(S3Credentials, ComeFromTheEnvironmentFirst) {
             "find credentials: AWS_ACCESS_KEY_ID is not set");
 }
 
-TEST(S3Credentials, ThatAreNowhereAreAnErrorThatSaysWhereItWasLooked) {
+TEST(S3Credentials, MissingCredentialsAreAnErrorThatListsAllPlaces) {
   temp_dir home;
   aws_environment environment(
       {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_DISABLED", "true"}});
@@ -190,7 +190,7 @@ TEST(S3Credentials, ComeFromProfiles) {
   EXPECT_EQ(failure_of(s3_profile_credentials("empty")),
             "find credentials: profile empty has no aws_access_key_id");
   EXPECT_THAT(failure_of(s3_profile_credentials("absent")),
-              HasSubstr("load profile absent: there is none in "));
+              HasSubstr("load profile absent: there is no such profile in "));
 }
 
 TEST(S3Credentials, ProfilesMayBeInOtherFiles) {
@@ -267,7 +267,7 @@ static std::string failure_to_read() {
   return "none";
 }
 
-TEST(S3Place, OfAnEndpointThatIsNoUrlSaysWhereItIsFrom) {
+TEST(S3Place, AnInvalidEndpointIsNamedWithItsOrigin) {
   temp_dir home;
   auto config = home.write("config", "[default]\nendpoint_url = there:9000\n");
   const std::map<std::string, std::string> nowhere{{"AWS_CONFIG_FILE", home / "absent"},
@@ -450,7 +450,7 @@ static void expect_to_be_whole(const s3_credentials& keys) {
   EXPECT_LT(keys.expires(), std::chrono::system_clock::now() + 48h);
 }
 
-TEST_F(Moto, GivesCredentialsOfAWebIdentity) {
+TEST_F(Moto, ReturnsCredentialsOfAWebIdentity) {
   temp_dir home;
   auto token = home.write("token", "identity");
   aws_environment environment({{"HOME", home.path().string()},
@@ -460,7 +460,7 @@ TEST_F(Moto, GivesCredentialsOfAWebIdentity) {
   expect_to_be_whole(get(s3_default_credentials()));
 }
 
-TEST_F(Moto, GivesCredentialsOfAnInstance) {
+TEST_F(Moto, ReturnsCredentialsOfAnInstance) {
   temp_dir home;
   aws_environment environment(
       {{"HOME", home.path().string()}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_->url()}});
@@ -483,7 +483,7 @@ TEST(S3Credentials, RegionAndEndpointMayComeFromTheProfile) {
               AllOf(HasSubstr("Credential=a/"), HasSubstr("/eu-west-9/s3/aws4_request")));
 }
 
-// Credentials of a function that is told when they expire, and whether to fail.
+// A function for credentials. Members determine when they expire, and whether it fails.
 class key_service {
  public:
   s3_credentials_function function() {
@@ -548,7 +548,7 @@ static task<> take_many(credential_cache& cache, std::vector<std::string>& into,
   co_await children.join();
 }
 
-TEST(CredentialCache, AsksOnceForAllWhoWait) {
+TEST(CredentialCache, RequestsOnceForAllWaiters) {
   key_service service;
   event answered;
   service.waits_for = &answered;
@@ -560,7 +560,7 @@ TEST(CredentialCache, AsksOnceForAllWhoWait) {
   EXPECT_EQ(service.calls, 1);
 }
 
-TEST(CredentialCache, OneFailureIsThatOfAllWhoWait) {
+TEST(CredentialCache, OneFailureEndsAllWaits) {
   key_service service;
   service.fails = true;
   event answered;
@@ -595,7 +595,7 @@ static task<std::string> take_beside_one_that_stops(credential_cache& cache, key
   co_return taken.at(0);
 }
 
-TEST(CredentialCache, AStopIsOnlyOfTheRequestThatIsStopped) {
+TEST(CredentialCache, AStopEndsTheStoppedRequestOnly) {
   key_service service;
   event answered;
   service.waits_for = &answered;
@@ -683,7 +683,7 @@ static web_reply refuse_first(const web_request& request, int refused, std::atom
   return test::file_reply(request, "content");
 }
 
-TEST(S3Credentials, OfAHeadThatAreOldAreReplacedOnceWhenItIsRefused) {
+TEST(S3Credentials, ARefusedHeadReplacesOldCredentialsOnce) {
   for (int refused : {0, 1, 2}) {
     std::atomic<int> refusals = 0;
     web_server server(
@@ -702,7 +702,7 @@ TEST(S3Credentials, OfAHeadThatAreOldAreReplacedOnceWhenItIsRefused) {
   }
 }
 
-TEST(S3Credentials, OfAHeadThatAreFreshAreNotReplacedWhenItIsRefused) {
+TEST(S3Credentials, ARefusedHeadKeepsFreshCredentials) {
   std::atomic<int> refusals = 0;
   web_server server([&](const web_request& request) { return refuse_first(request, 9, refusals); });
   key_service service;
@@ -736,7 +736,7 @@ TEST(S3Credentials, OfAReaderAreThoseOfTheTimeOfEachRead) {
   EXPECT_THAT(server.seen().back().headers["authorization"], HasSubstr("Credential=id2/"));
 }
 
-TEST(S3Credentials, ThatExpireLateHoldUpNoRun) {
+TEST(S3Credentials, ThatExpireLateDelayNoRun) {
   web_server server([](auto& request) { return test::file_reply(request, "content"); });
   key_service service;
   service.lifetime = 1h;

@@ -165,7 +165,7 @@ TEST(S3, ListsPageByPage) {
   EXPECT_EQ(server.seen().size(), 3u);
 }
 
-TEST(S3, AListingThatComesBackToAPageIsAnError) {
+TEST(S3, AListingThatRepeatsAPageIsAnError) {
   web_server server([](auto&) {
     return web_reply{.body =
                          "<ListBucketResult><IsTruncated>true</IsTruncated>"
@@ -274,14 +274,14 @@ TEST(S3, CredentialsThatCannotBeFoundAreAnErrorForAll) {
               ThrowsMessage<error>(HasSubstr("ask for credentials: no role")));
 }
 
-// Takes uploads in parts, and fails as it is told.
+// Accepts uploads in parts, and fails as its members state.
 class upload_server {
  public:
   std::string endpoint() const { return server_.url(""); }
   std::vector<web_request> seen() const { return server_.seen(); }
 
   std::atomic<int> refusals_of_parts = 0;  // 503, for so many requests
-  std::atomic<int> lost_at_begin = 0;      // begun, but the answer does not come
+  std::atomic<int> lost_at_begin = 0;      // the upload starts, but the answer is lost
   std::atomic<int> failures_at_end = 0;    // 200 with an error
   std::atomic<int> lost_at_end = 0;        // made, but the answer does not come
   std::atomic<bool> aborts_fail = false;
@@ -444,12 +444,12 @@ TEST(S3, AnUploadWhoseFirstAnswerIsLostSucceedsAndTouchesNoOther) {
       runtime,
       store_at(server.endpoint()).upload("s3://bucket/a", content, {.part_bytes = 5 * mebibyte}));
   EXPECT_TRUE(server.object() == content.text());
-  std::size_t begun = 0;
+  std::size_t uploads = 0;
   for (auto& request : server.seen()) {
-    begun += request.target.ends_with("?uploads");
+    uploads += request.target.ends_with("?uploads");
     EXPECT_NE(request.method, "DELETE");
   }
-  EXPECT_EQ(begun, 2u);
+  EXPECT_EQ(uploads, 2u);
 }
 
 TEST(S3, AnUploadWhoseFirstAnswersAreAllLostSaysWhatMayBeLeft) {
@@ -516,8 +516,8 @@ TEST(S3, AnUploadThatFailsEndsUntilTheServerHasNoPartsOfIt) {
   EXPECT_EQ(std::ranges::count(server.seen(), "DELETE", &web_request::method), 3);
 }
 
-// A part is refused when another one has come, of which the answer waits for the end of the upload,
-// but not for ever.
+// A part is refused after another one has arrived. The answer to that one waits for the end of the
+// upload, but not for ever.
 TEST(S3, AnUploadThatFailsEndsBehindThePartsThatAreOnTheirWay) {
   upload_server server;
   server.denied_part = 2;
@@ -685,7 +685,7 @@ TEST(S3, AReaderMayBeReadOnSeveralReactors) {
   EXPECT_EQ(count, 500u);
 }
 
-TEST(S3, NamesThatAreNoneAreRefusedWithoutTheirSecrets) {
+TEST(S3, InvalidNamesAreRefusedWithoutTheirSecrets) {
   runtime other;
   s3_store anywhere({.endpoint = "http://127.0.0.1:1"}, client(), some_keys);
   EXPECT_THAT([&] { (void)sync_wait(other, anywhere.read("s3://KEY:SECRET@bucket/key")); },
@@ -736,7 +736,7 @@ TEST(S3, ItsIdentityIsItsEndpoint) {
             "https://host.example");
 }
 
-TEST(S3, NamesThatAreNoneAreRefused) {
+TEST(S3, InvalidNamesAreRefused) {
   runtime runtime;
   s3_store store({.endpoint = "http://127.0.0.1:1", .anonymous = true});
   for (auto* url : {"s3://", "s3:///key", "bucket/key", "s3://user@bucket/key"})

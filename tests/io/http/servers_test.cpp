@@ -237,7 +237,7 @@ static task<> get_first_burst(client web, std::string url, std::atomic<int>& don
   co_await children.join();
 }
 
-TEST_P(Nginx, IsNotWaitedForByAFirstBurstOfRequestsOfWhichOneStalls) {
+TEST_P(Nginx, AStalledConnectionDoesNotBlockAFirstBurst) {
   test_authority authority;
   nginx server("", authority.certificate("hub.example"));
   server.directory().write("www/a", "there");
@@ -308,7 +308,7 @@ TEST_P(Nginx, AuthenticatesClientsByTheirCertificates) {
   EXPECT_EQ(sync_wait(runtime, client(options).get(url)).body().text(), "there");
 }
 
-TEST_P(Nginx, GetsTheClientCertificateOnlyWhereTheRequestGoesAtFirst) {
+TEST_P(Nginx, RedirectsToOtherHostsSendNoClientCertificate) {
   test_authority authority;
   auto asks = "ssl_client_certificate " + authority.file() + ";\nssl_verify_client optional;\n";
   nginx other(asks + "location / { return 200 $ssl_client_verify; }",
@@ -555,7 +555,7 @@ static void get_over_faults(wire how, std::uint64_t seed, const runtime_options&
     EXPECT_EQ(stats.failures, 0u);
     EXPECT_GT(stats.retries, 0u);
     EXPECT_EQ(stats.requests, gets + stats.retries);
-    // A client that gives up in the moment in which a connection is made has not heard of it.
+    // A client that aborts an attempt while a connection is made does not count that connection.
     EXPECT_GE(stats.connections, network.proxy().used());
     EXPECT_LE(stats.connections, network.proxy().connections());
     EXPECT_EQ(runtime.memory().stats().used_bytes, 0u);
@@ -563,7 +563,7 @@ static void get_over_faults(wire how, std::uint64_t seed, const runtime_options&
   EXPECT_EQ(open_descriptors(), descriptors);
 }
 
-TEST_P(Nginx, GivesEveryByteOverConnectionsThatFailAnywhere) {
+TEST_P(Nginx, DeliversEveryByteOverConnectionsThatFailAnywhere) {
   auto seed = test::new_seed();
   for (auto how : {wire::plain, wire::tls, wire::http2}) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ", wire " +
@@ -612,7 +612,7 @@ static std::vector<wire_failure> wire_failures() {
           {http2, damage, 50'000, received}};
 }
 
-TEST_P(Nginx, BehindANetworkThatAlwaysFailsIsToldWithoutSecrets) {
+TEST_P(Nginx, NetworkFailuresAreReportedWithoutSecrets) {
   runtime runtime(options());
   for (auto& each : wire_failures()) {
     faulty_network network(
@@ -771,7 +771,7 @@ TEST_P(Servers, ProxiesOfAnotherSchemeAreNotAsked) {
   EXPECT_EQ(sync_wait(runtime, client(quick_options()).get(url)).body().text(), "directly");
 }
 
-TEST(Proxies, AreThoseThatLibcurlAsks) {
+TEST(Proxies, NoProxyMatchesHostsAsLibcurlDoes) {
   auto leads = [](const char* no_proxy, const char* host) {
     return proxies("http://proxy.example:1", no_proxy).lead_to(origin(host));
   };
@@ -851,29 +851,30 @@ TEST_P(Servers, PasswordsThatLibcurlAddsAreNotShownWhereAServerRepeatsThem) {
   for (const std::string text : {"", "bmV0cmMtdXNlcjpuZXRyYy1zM2NyM3Q=", "netrc-s3cr3t",
                                  "proxy-s3cr3t", "the user netrc-user:netrc-s3cr3t"}) {
     said = text;
-    auto told = message_of(runtime, web, "http://hub.example/a");
-    EXPECT_THAT(told, HasSubstr("403 Forbidden: I refuse "));
-    EXPECT_THAT(told, HasSubstr(" here"));
+    auto message = message_of(runtime, web, "http://hub.example/a");
+    EXPECT_THAT(message, HasSubstr("403 Forbidden: I refuse "));
+    EXPECT_THAT(message, HasSubstr(" here"));
     for (auto* secret : {"s3cr3t", "bmV0cmMtdXNlcjpu", "cHJveHktdXNlcjpw"})
-      EXPECT_THAT(told, Not(HasSubstr(secret))) << text;
+      EXPECT_THAT(message, Not(HasSubstr(secret))) << text;
   }
 }
 
-TEST_P(Servers, AProxyThatIsNoneIsToldWithoutItsPassword) {
+TEST_P(Servers, AnInvalidProxyIsReportedWithoutItsPassword) {
   runtime runtime(options());
   for (const std::string proxy :
        {"http://pu:SECRET@PROXY@127.0.0.1:99999", "pu:SECRET@PROXY@127.0.0.1:99999",
         "http://pu:SEC/RET@127.0.0.1:99999"}) {
     auto options = quick_options();
     options.proxy = proxy;
-    auto told = message_of(runtime, client(options), "http://hub.example/a");
-    EXPECT_THAT(told, AllOf(Not(HasSubstr("SEC")), Not(HasSubstr("RET")), Not(HasSubstr("PROXY@"))))
+    auto message = message_of(runtime, client(options), "http://hub.example/a");
+    EXPECT_THAT(message,
+                AllOf(Not(HasSubstr("SEC")), Not(HasSubstr("RET")), Not(HasSubstr("PROXY@"))))
         << proxy;
   }
 }
 
 // As a model hub does it: a redirect within the hub, then one to a signed URL of its CDN.
-TEST_P(Servers, PasswordsOfTheUsersOwnNetrcAreSentIfThatIsWanted) {
+TEST_P(Servers, PasswordsOfTheUsersNetrcAreSentOnRequest) {
   web_server hub([](auto& request) { return file_reply(request, "there"); });
   testing_support::temp_dir home;
   home.write(".netrc", "machine hub.example login user password word\n");
@@ -1003,7 +1004,7 @@ class Resolver : public testing::Test {
   static inline auto* const none_kept = new resolver({.fresh = 0s, .kept = 0s});
 };
 
-TEST_F(Resolver, NobodyWaitsForANameWhoseLastAnswerIsKept) {
+TEST_F(Resolver, AKeptAnswerIsReturnedWithoutAWait) {
   names.may_answer = false;
   names.fading = 1;
   EXPECT_EQ(resolve(*all_kept), "127.0.0.1");  // a thread asks again, and gets no answer
@@ -1015,17 +1016,17 @@ TEST_F(Resolver, NobodyWaitsForANameWhoseLastAnswerIsKept) {
   while (names.fading < 4) EXPECT_EQ(resolve(*all_kept), "127.0.0.1");
 }
 
-TEST_F(Resolver, AnAnswerThatIsTooOldIsLookedUpAnew) {
+TEST_F(Resolver, AnExpiredAnswerIsLookedUpAgain) {
   names.may_answer = true;
   EXPECT_THAT([] { resolve(*none_kept); },
               ThrowsMessage<error>(HasSubstr("resolve fading.example: ")));
 }
 
-TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyElseAndNoStop) {
+TEST_P(Servers, ASilentNameServerDelaysNoOtherRequestAndNoStop) {
   wait_for_a_name_that_never_comes(options());
 }
 
-TEST_P(Servers, ANameServerThatNeverAnswersHoldsUpNobodyBesideAProxyEither) {
+TEST_P(Servers, ASilentNameServerDelaysNoOtherRequestBesideAProxy) {
   const set_variable http_proxy("http_proxy", "http://127.0.0.1:1");
   const set_variable no_proxy("no_proxy", "example");
   wait_for_a_name_that_never_comes(options());

@@ -65,7 +65,7 @@ static request signed_request(std::string_view method, const std::string& url,
 
 static int port_of(const std::string& url) { return std::stoi(url.substr(url.rfind(':') + 1)); }
 
-// One server for all tests, which have buckets of their own.
+// One server for all tests. Each test has separate buckets.
 class Swift : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -141,7 +141,7 @@ TEST_F(Swift, KeepsObjectsOfAnyName) {
   EXPECT_TRUE(sync_wait(runtime, listed(store.list("s3://odd/"))).empty());
 }
 
-TEST_F(Swift, GivesPartsOfObjects) {
+TEST_F(Swift, ReadsPartsOfObjects) {
   runtime runtime;
   auto store = make_store();
   make_bucket(runtime, "parts");
@@ -379,8 +379,8 @@ TEST_F(Swift, TakesSignedUploadsInPartsAndNoneWithAByteChanged) {
   tampered requests(endpoint(), random);
   for (int round = 0; round < 10; ++round) {
     const auto object = "/uploads/a%20b" + std::to_string(round);
-    const auto begun = object + "?uploads=";
-    const tampered::kind begin{"POST", begun.c_str(), ""};
+    const auto initiate = object + "?uploads=";
+    const tampered::kind begin{"POST", initiate.c_str(), ""};
     expect_only_whole(runtime, requests, begin, 200);
     auto answer = sync_wait(runtime, body_of(one_attempt(), requests.untouched(begin)));
     const auto id = "uploadId=" + percent_encoded(element_of(answer, "UploadId"), false);

@@ -68,7 +68,7 @@ TEST_F(Urls, OfAbsentObjectsAreErrorsThatNameThem) {
   EXPECT_FALSE(sync_wait(runtime, io::try_open(server.url("/a"))));
 }
 
-TEST_F(Urls, MayBeReadWithOptionsOfTheirOwn) {
+TEST_F(Urls, MayBeReadWithCustomOptions) {
   test::web_server server(
       [](auto& request) { return test::file_reply(request, request.headers.at("user-agent")); });
   io::mount(server.url("/"), web_store(client({.user_agent = "trainer/2"})));
@@ -184,7 +184,7 @@ static task<object_part> part_of(std::string url, std::uint64_t offset, std::siz
   co_return co_await where->read_part(std::move(url), offset, bytes, std::move(etag));
 }
 
-TEST_F(Urls, GivePartsWithWhatTheServerSaysOfTheWhole) {
+TEST_F(Urls, PartsStateSizeAndTagOfTheWhole) {
   test::web_server server([&](auto& request) { return test::file_reply(request, "0123456789"); });
   runtime runtime;
   auto part = sync_wait(runtime, part_of(server.url("/a"), 4, 3, ""));
@@ -196,7 +196,7 @@ TEST_F(Urls, GivePartsWithWhatTheServerSaysOfTheWhole) {
               ThrowsMessage<error>(HasSubstr(server.url("/a") + ": the object has changed")));
 }
 
-TEST_F(Urls, OfServersWithoutRangesGiveTheWholeForItsBeginning) {
+TEST_F(Urls, WithoutRangesAFirstPartReturnsTheWhole) {
   test::web_server server([](auto&) { return test::web_reply{.body = "0123456789"}; });
   runtime runtime;
   auto whole = sync_wait(runtime, part_of(server.url("/a"), 0, 3, ""));
@@ -207,7 +207,7 @@ TEST_F(Urls, OfServersWithoutRangesGiveTheWholeForItsBeginning) {
 }
 
 // A server that does not say that it takes ranges, or has no strong tags, cannot be left early.
-TEST_F(Urls, OfLongObjectsAreNotReceivedForAGlance) {
+TEST_F(Urls, AFirstPartOfALongObjectReceivesLittle) {
   const auto content = large_text(3'000'000);
   std::atomic<std::size_t> sent = 0;
   test::web_server server([&](auto& request) {
@@ -225,7 +225,7 @@ TEST_F(Urls, OfLongObjectsAreNotReceivedForAGlance) {
   EXPECT_EQ(sent, 4097u);
 }
 
-TEST_F(Urls, OfEmptyObjectsOfWhichAServerHasNoRangeHaveAnEmptyPart) {
+TEST_F(Urls, OfEmptyObjectsWithoutRangesHaveAnEmptyPart) {
   test::web_server server([](auto& request) {
     return test::web_reply{.status = request.headers.count("range") ? 416 : 200, .body = ""};
   });
@@ -280,7 +280,7 @@ TEST_F(Urls, APartThatIsRefusedThoughItIsThereIsAnError) {
               ThrowsMessage<error>(HasSubstr("416")));
 }
 
-TEST_F(Urls, OfServersThatDoNotSayTheLengthGiveNoParts) {
+TEST_F(Urls, PartsNeedAServerThatStatesTheLength) {
   test::web_server server([](auto& request) {
     auto reply = test::file_reply(request, "0123456789");
     for (auto& [name, value] : reply.headers)
@@ -335,7 +335,7 @@ static task<std::size_t> first_bytes_of(client from, std::string url) {
   co_return part.content().size();
 }
 
-TEST_F(Urls, OfPartsAreReadSideBySideWhateverIsFoundMeanwhile) {
+TEST_F(Urls, ConcurrentReadsMixShortAndLongObjects) {
   test::web_server server([](auto& request) {
     return test::file_reply(request, large_text(request.target == "/small" ? 5'000 : 50'000));
   });
@@ -352,7 +352,7 @@ TEST_F(Urls, OfPartsAreReadSideBySideWhateverIsFoundMeanwhile) {
   EXPECT_EQ(bytes, 100u * 5'000 + 100u * 8'000);
 }
 
-TEST_F(Urls, OfServersWithoutRangesAreReadAnewWhenTheyBreakOff) {
+TEST_F(Urls, OfServersWithoutRangesAreReadAgainWhenTheyBreakOff) {
   const auto content = large_text(9'000'000);
   std::atomic<int> count = 0;
   test::web_server server([&](auto&) {
@@ -399,7 +399,7 @@ TEST_F(Urls, BehindADiskCacheAreAskedForOnce) {
   io::unmount(server.url("/"));
 }
 
-TEST_F(Urls, ThatAreSignedAnewAreTheSameBehindCaches) {
+TEST_F(Urls, CachesIgnoreNewSignatures) {
   test::web_server server([&](auto& request) {
     bool is_other = request.target.find("versionId=2") != std::string::npos;
     return test::file_reply(request, is_other ? "other" : "small");
@@ -486,7 +486,7 @@ TEST_F(Urls, BehindCachesAreComparedWithTheirChecksums) {
 }
 
 // Of an object that is longer than a block, all of its response would be sent for nothing.
-TEST_F(Urls, BehindADiskCacheAreAskedForByTheirBeginningOnceOneWasLong) {
+TEST_F(Urls, ADiskCacheRequestsTheFirstBlockAfterALongObject) {
   test::web_server server([](auto& request) {
     auto bytes = request.target == "/small" ? 30'000u : 100'000u;
     return test::file_reply(request, large_text(bytes));
@@ -509,7 +509,7 @@ TEST_F(Urls, BehindADiskCacheAreAskedForByTheirBeginningOnceOneWasLong) {
 }
 
 // The server of a long object sends parts, another one does not.
-TEST_F(Urls, OfServersWithoutRangesAreReadAfterOthersToo) {
+TEST_F(Urls, ServersWithAndWithoutRangesMayAlternate) {
   test::web_server with_ranges(
       [](auto& request) { return test::file_reply(request, "0123456789"); });
   test::web_server without([](auto&) { return test::web_reply{.body = "0123456789"}; });

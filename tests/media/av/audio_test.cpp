@@ -236,8 +236,8 @@ TEST(DecodeAudio, OptionsThatCannotWorkAreRefused) {
   refused({.sample_rate = 1'000'000}, "sample_rate");
   refused({.type = element_type::u16}, "type");
   refused({.stream = -1}, "stream");
-  refused({.layout = audio_layout{2}}, "layout is none of audio_layout");
-  refused({.fit = audio_fit{4}}, "fit is none of audio_fit");
+  refused({.layout = audio_layout{2}}, "layout is no value of audio_layout");
+  refused({.fit = audio_fit{4}}, "fit is no value of audio_fit");
   refused({.fit = audio_fit::exact}, "fit needs samples");
   refused({.offset = -1}, "offset");
   refused({.offset = std::nan("")}, "offset");
@@ -302,7 +302,7 @@ TEST(DecodeAudio, DamageEndsInAnErrorOrInSamples) {
   }
 }
 
-TEST(DecodeAudio, MemoryIsToldByTheHeaderOfWav) {
+TEST(DecodeAudio, MemoryIsEstimatedFromTheHeaderOfWav) {
   const auto in = sample_of(audio_path(speech_wav));
   EXPECT_EQ(decode_audio()(in).spec().bytes(), decode_audio().memory_needed(in));
   EXPECT_EQ(decode_audio({.channels = 1, .samples = 100}).memory_to_write(in), 0U);

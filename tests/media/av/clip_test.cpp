@@ -85,7 +85,7 @@ TEST(SampleClip, RandomKeyStartsAtKeyFrames) {
     EXPECT_EQ(numbers_of({.frames = 4, .position = clip_position::random_key}, seed)[0] % 12, 0);
 }
 
-TEST(SampleClip, BehindTheEndIsWhatTheOptionSays) {
+TEST(SampleClip, FramesBehindTheEndFollowTheOption) {
   clip_sampling how{.frames = 5, .position = clip_position::first, .stride = 20};
   EXPECT_EQ(numbers_of(how), (numbers{0, 20, 40, 49, 49}));
   how.end = clip_end::loop;
@@ -105,7 +105,7 @@ TEST(SampleClip, SpacedClipsStartAtEqualDistances) {
   EXPECT_EQ(numbers_of(how), (numbers{0, 10, 19, 29, 39, 49}));
 }
 
-TEST(SampleClip, RandomClipsOfOneVideoStartAtPlacesOfTheirOwn) {
+TEST(SampleClip, RandomClipsOfOneVideoStartAtDifferentFrames) {
   const auto clips = numbers_of({.frames = 4, .clips = 30});
   ASSERT_EQ(clips.size(), 120U);
   std::set<std::int64_t> starts;
@@ -232,10 +232,11 @@ TEST(SampleClip, OptionsThatCannotWorkAreNamed) {
               ThrowsMessage<error>(HasSubstr("several clips")));
   EXPECT_THAT([] { numbers_of({.clips = 2, .end = clip_end::shorten}); },
               ThrowsMessage<error>(HasSubstr("shortened")));
-  EXPECT_THAT([] { numbers_of({.position = clip_position{6}}); },
-              ThrowsMessage<error>(HasSubstr("sample a clip: position is none of clip_position")));
+  EXPECT_THAT(
+      [] { numbers_of({.position = clip_position{6}}); },
+      ThrowsMessage<error>(HasSubstr("sample a clip: position is no value of clip_position")));
   EXPECT_THAT([] { numbers_of({.end = clip_end{4}}); },
-              ThrowsMessage<error>(HasSubstr("sample a clip: end is none of clip_end")));
+              ThrowsMessage<error>(HasSubstr("sample a clip: end is no value of clip_end")));
 }
 
 TEST(SampleClip, OfAVideoWithoutFramesIsAnError) {
@@ -286,7 +287,7 @@ TEST(DecodeClip, LayoutsHoldTheSamePixels) {
         }
 }
 
-TEST(DecodeClip, AllFramesOfAClipAreCroppedAlike) {
+TEST(DecodeClip, AllFramesOfAClipHaveTheSameCrop) {
   const auto in = sample_of("h264.mp4");
   // The same frame four times: all crops must be equal.
   const decode_clip decode({.sampling = {.frames = 4, .position = clip_position::first, .fps = 999},
@@ -503,19 +504,19 @@ TEST(DecodeClip, OptionsThatCannotWorkAreNamed) {
                 ThrowsMessage<error>(HasSubstr("make decode_clip: " + why)));
   };
   using options = clip_options;
-  refused([](options& o) { o.width = -1; }, "width and height must be given");
-  refused([](options& o) { o.width = 40'000; }, "width and height must both be given, up to 32768");
+  refused([](options& o) { o.width = -1; }, "width and height must be set");
+  refused([](options& o) { o.width = 40'000; }, "width and height must both be set, up to 32768");
   refused([](options& o) { o.shorter_side = -1; }, "shorter_side must be");
   refused([](options& o) { o.min_area = NAN; }, "min_area and max_area must be");
   refused([](options& o) { o.flip = 2; }, "flip must be in [0, 1]");
   refused([](options& o) { o.stddev = {0, 1, 1}; }, "mean and stddev need the type");
   refused([](options& o) { o.sampling.frames = 0; }, "frames must be 1 to 65536");
   refused([](options& o) { o.sampling.position = clip_position{6}; },
-          "position is none of clip_position");
-  refused([](options& o) { o.sampling.end = clip_end{4}; }, "end is none of clip_end");
-  refused([](options& o) { o.fit = image_fit{4}; }, "fit is none of image_fit");
-  refused([](options& o) { o.colour = image_colour{4}; }, "colour is none of image_colour");
-  refused([](options& o) { o.layout = clip_layout{3}; }, "layout is none of clip_layout");
+          "position is no value of clip_position");
+  refused([](options& o) { o.sampling.end = clip_end{4}; }, "end is no value of clip_end");
+  refused([](options& o) { o.fit = image_fit{4}; }, "fit is no value of image_fit");
+  refused([](options& o) { o.colour = image_colour{4}; }, "colour is no value of image_colour");
+  refused([](options& o) { o.layout = clip_layout{3}; }, "layout is no value of clip_layout");
   EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .decoding = {.decoder = "h265x"}}); },
               ThrowsMessage<error>(HasSubstr("no decoder of the name h265x")));
   EXPECT_THAT([] { decode_clip({.width = 8, .height = 8, .decoding = {.threads = 0}}); },

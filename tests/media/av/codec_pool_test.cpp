@@ -22,7 +22,7 @@ static const AVCodecContext* context_for(const std::string& path, stream_kind ki
   return pooled_codec::acquire(file.best(kind).parameters(), options, {1, 90'000}, "test").get();
 }
 
-TEST(CodecPool, ADecoderTakesTheContextThatOneOfEqualParametersLeft) {
+TEST(CodecPool, ADecoderReusesTheContextOfEqualParameters) {
   for (const char* name : {"h264.mp4", "hevc.mp4", "vp8.webm", "vp9.webm", "av1.mp4"}) {
     const auto path = video_path(video_recipe(name));
     const auto* first = context_for(path, stream_kind::video);
@@ -39,7 +39,7 @@ TEST(CodecPool, ADecoderTakesTheContextThatOneOfEqualParametersLeft) {
   }
 }
 
-TEST(CodecPool, ADecoderOfOtherParametersOrOptionsHasItsOwn) {
+TEST(CodecPool, OtherParametersOrOptionsHaveAnotherContext) {
   const auto path = video_path(video_recipe("h264.mp4"));
   const auto* first = context_for(path, stream_kind::video);
   const auto other = video_path({"other.mp4", "-vf scale=64:48 -c:v libx264 -pix_fmt yuv420p"});
@@ -81,7 +81,7 @@ static void expect_another_context(const std::string& path, stream_kind kind,
   EXPECT_EQ(request.context(), first) << change.first;
 }
 
-TEST(CodecPool, AVideoOfWhichOneParameterDiffersHasAContextOfItsOwn) {
+TEST(CodecPool, AVideoWithOneOtherParameterHasAnotherContext) {
   using parameters = AVCodecParameters;
   const auto path = video_path(video_recipe("h264.mp4"));
   for (const auto& change :
@@ -109,7 +109,7 @@ TEST(CodecPool, AVideoOfWhichOneParameterDiffersHasAContextOfItsOwn) {
     expect_another_context(path, stream_kind::video, change);
 }
 
-TEST(CodecPool, AudioOfWhichOneParameterDiffersHasAContextOfItsOwn) {
+TEST(CodecPool, AudioWithOneOtherParameterHasAnotherContext) {
   using parameters = AVCodecParameters;
   const auto path = audio_path({"pcm.mov", "-c:a pcm_s16le"});
   for (const auto& change :
@@ -127,7 +127,7 @@ TEST(CodecPool, AudioOfWhichOneParameterDiffersHasAContextOfItsOwn) {
     expect_another_context(path, stream_kind::audio, change);
 }
 
-TEST(CodecPool, OptionsAndTimeBasesThatDifferHaveContextsOfTheirOwn) {
+TEST(CodecPool, OtherOptionsOrTimeBasesHaveAnotherContext) {
   pooled_codec::release_idle();
   auto request = request_for(video_path(video_recipe("h264.mp4")), stream_kind::video);
   const auto* first = request.context();
@@ -146,7 +146,7 @@ TEST(CodecPool, OptionsAndTimeBasesThatDifferHaveContextsOfTheirOwn) {
   expect_another([](auto& of) { of.time_base.den = 90'001; }, "denominator of the time base");
 }
 
-TEST(CodecPool, ADecoderThatIsNamedTakesNoContextOfAnother) {
+TEST(CodecPool, ANamedDecoderReusesNoContextOfAnother) {
   for (const auto& [file, name] : {std::pair("vp8.webm", "libvpx"), {"vp9.webm", "libvpx-vp9"}}) {
     if (avcodec_find_decoder_by_name(name) == nullptr) continue;
     auto request = request_for(video_path(video_recipe(file)), stream_kind::video);
@@ -161,7 +161,7 @@ TEST(CodecPool, ADecoderThatIsNamedTakesNoContextOfAnother) {
   }
 }
 
-TEST(CodecPool, DecodersThatAreUsedAtOnceHaveTheirOwn) {
+TEST(CodecPool, DecodersThatAreUsedAtOnceHaveSeparateContexts) {
   const auto path = video_path(video_recipe("h264.mp4"));
   const demuxer file(read_bytes(path), path);
   const auto& parameters = file.best(stream_kind::video).parameters();

@@ -284,7 +284,7 @@ TEST(FramePlanes, ThatDoNotFillWholeRowsAreRefused) {
               ThrowsMessage<error>(HasSubstr("instead of contiguous u8[72, 64]")));
 }
 
-TEST(ConvertFrame, KeepsAlphaWhereItIsWanted) {
+TEST(ConvertFrame, KeepsAlphaForRgba) {
   const auto with_alpha = raw_frame("rgba", "format=rgba,geq=r=X:g=Y:b=X+Y:a=3*X");
   const auto rgba = to_tensor(with_alpha, {.colour = image_colour::rgba});
   const auto rgb = to_tensor(with_alpha);
@@ -302,7 +302,7 @@ TEST(ConvertFrame, KeepsAlphaWhereItIsWanted) {
 }
 
 // A picture whose pixels are twice as wide as they are high.
-TEST(ConvertFrame, WithPixelsThatAreNotSquareIsAsItIsShown) {
+TEST(ConvertFrame, ScalesPixelsThatAreNotSquareAsTheyAreShown) {
   const std::string path = media_directory / "wide-pixels.mp4";
   media_files::run(std::string(moving) + " -t 0.2 -vf setsar=2 -c:v libx264 -pix_fmt yuv420p " +
                    path);

@@ -143,7 +143,7 @@ TEST_F(Corrupt, BitsThatFlipAfterAFileWasIndexedAreErrorsOfOursOrChangedFrames) 
 }
 
 // The checksum is right, as that of an index of another program.
-TEST_F(Corrupt, IndexesOfWhichBitsFlippedAreErrorsOfOursOrChangedFrames) {
+TEST_F(Corrupt, FlippedBitsOfIndexesAreErrorsOfOursOrChangedFrames) {
   for (const auto recipes : {video_recipes(), untimed_recipes()})
     for (const auto& each : recipes) {
       const auto path = video_path(each);

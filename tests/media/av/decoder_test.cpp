@@ -204,7 +204,7 @@ TEST(DecodeVideo, AnOptionThatTheDecoderDoesNotHaveIsRefusedByItsName) {
   }
 }
 
-// FFmpeg chooses decoders of its own for these codecs.
+// FFmpeg chooses built-in decoders for these codecs by default.
 TEST(DecodeVideo, ByADecoderThatIsNamedHasTheSameFrames) {
   int decoders = 0;
   for (const auto& [file, name] : {std::pair("vp8.webm", "libvpx"), {"vp9.webm", "libvpx-vp9"}}) {
@@ -308,7 +308,7 @@ TEST(DecodeVideo, OfImageFilesEqualsTheFramesOfTheFfmpegProgram) {
   }
 }
 
-// FFmpeg's decoder of TIFF goes on behind damage, as it does behind tags that it does not know.
+// FFmpeg's decoder of TIFF continues after damage, as it does after unknown tags.
 TEST(DecodeVideo, OfADamagedTiffIsRefusedOrCounted) {
   for (const char* compression : {"packbits", "lzw", "deflate"}) {
     const std::string path = media_directory / (std::string(compression) + ".tiff");
@@ -326,7 +326,7 @@ TEST(DecodeVideo, OfADamagedTiffIsRefusedOrCounted) {
   }
 }
 
-TEST(DecodeVideo, OfAWindowWhoseTimesAreInTwoPlacesIsRefusedOrHasBoth) {
+TEST(DecodeVideo, AWindowWhoseTimesRepeatIsRefusedOrHasBothParts) {
   const auto path = joined_recordings();
   const auto file = read_bytes(path);
   const auto all = decode(demux(file, path, stream_kind::video));

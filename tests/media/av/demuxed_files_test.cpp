@@ -127,7 +127,7 @@ TEST_P(DemuxedFiles, ReadsWindowsThatBeginWithAKeyFrameAndHaveAllTheirPackets) {
   EXPECT_TRUE(part[0].is_key());
   EXPECT_LT(part.size(), all.size());
   EXPECT_LE(time_of_packet(part, 0), *window.begin);
-  // PCM has no packets of its own: those behind a seek begin elsewhere.
+  // PCM has no inherent packets: packets behind a seek start elsewhere.
   if (all.stream().codec().starts_with("pcm")) return;
   const auto inside = records_of({part});
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -148,7 +148,7 @@ static std::string name_of_file(const testing::TestParamInfo<demuxed_file>& info
 }
 INSTANTIATE_TEST_SUITE_P(Files, DemuxedFiles, testing::ValuesIn(all_files()), name_of_file);
 
-TEST(DemuxedFile, CollectsThePacketsOfEachStreamApart) {
+TEST(DemuxedFile, CollectsThePacketsOfEachStreamSeparately) {
   auto file = opened(video_and_audio());
   const auto elements = sync_wait(collect_packets(file, {0, 1}, {.packets = 10}));
   std::map<int, std::vector<packets>> by_stream;
@@ -176,7 +176,7 @@ static task<std::vector<packets>> take_elements(demuxer& from, std::vector<int> 
   co_return all;
 }
 
-TEST(DemuxedFile, StreamsGoOnWhereTheLastGeneratorEnded) {
+TEST(DemuxedFile, StreamsContinueWhereTheLastGeneratorEnded) {
   for (const std::size_t most : {1U, 2U, 5U}) {
     auto file = opened(video_and_audio());
     std::map<int, std::vector<packets>> by_stream;
@@ -194,7 +194,7 @@ TEST(DemuxedFile, StreamsGoOnWhereTheLastGeneratorEnded) {
   }
 }
 
-TEST(DemuxedFile, StreamsBeginAnewBehindARead) {
+TEST(DemuxedFile, StreamsRestartAfterARead) {
   auto file = opened(video_and_audio());
   const auto first = sync_wait(take_elements(file, {0}, {.packets = 3}, 1));
   (void)sync_wait(file.read(1, {.begin = 1}));
@@ -214,7 +214,7 @@ TEST(DemuxedFile, AGeneratorOutlivesTheMoveOfItsDemuxer) {
   EXPECT_EQ(sync_wait(count(elements)), 50U);
 }
 
-TEST(DemuxedFile, RefusesStreamsThatAreNoneOrTwice) {
+TEST(DemuxedFile, RefusesEmptyAndDuplicateStreamLists) {
   auto file = opened(video_and_audio());
   EXPECT_THAT([&] { (void)file.stream(std::vector<int>()); },
               ThrowsMessage<error>(HasSubstr("no stream is named")));
@@ -262,7 +262,7 @@ TEST(DemuxedFile, TakesTheFormatAndItsOptions) {
   EXPECT_THROW(demuxer(file, path, {.format = "matroska"}), error);
 }
 
-TEST(DemuxedFile, RefusesFormatsThatReferToOthersByHand) {
+TEST(DemuxedFile, RefusesFormatsThatReferToOtherFiles) {
   for (const auto* format : {"hls", "concat", "sdp", "rtsp", "vobsub", "lavfi", "v4l2", "image2"})
     EXPECT_EQ(code_of([&] { demuxer(test::buffer_of("x"), "list", {.format = format}); }),
               errc::unsupported)
@@ -275,7 +275,7 @@ static std::string big_endian(std::size_t value, int bytes) {
   return text;
 }
 
-// An alias of another file: the record that QuickTime writes for a track without data of its own.
+// An alias of another file: the record that QuickTime writes for a track without data in the file.
 static std::string alias_of(const std::string& path) {
   const std::string levels = big_endian(1, 2) + big_endian(1, 2);
   return std::string(4 + 10 + 28 + 12 + 64 + 16, '\0') + levels + std::string(16, '\0') +
@@ -330,19 +330,19 @@ TEST(DemuxedFile, ReadsNothingMoreWhenItsRunIsStopped) {
 static std::string without_pes_packet(const std::string& file, int stream_id, int number) {
   constexpr std::size_t packet_bytes = 188;
   std::string rest;
-  int begun = 0;
+  int starts = 0;
   for (std::size_t at = 0; at + packet_bytes <= file.size(); at += packet_bytes) {
     const auto byte_at = [&](std::size_t i) { return static_cast<unsigned char>(file[at + i]); };
     const bool is_of_stream = ((byte_at(1) & 0x1f) << 8 | byte_at(2)) == stream_id;
-    if (is_of_stream && (byte_at(1) & 0x40) != 0) ++begun;
-    if (!is_of_stream || begun != number) rest.append(file, at, packet_bytes);
+    if (is_of_stream && (byte_at(1) & 0x40) != 0) ++starts;
+    if (!is_of_stream || starts != number) rest.append(file, at, packet_bytes);
   }
   return rest;
 }
 
 // Counters repeat after 16 packets: fewer are missing. The first packet behind them is flagged,
 // also where FFmpeg has read it to find parameters, and only that one.
-TEST(DemuxedFile, OfATransportStreamTellsWherePacketsAreMissing) {
+TEST(DemuxedFile, FlagsTheGapsOfATransportStream) {
   for (const char* codec : {"aac", "libmp3lame", "mp2"}) {
     const auto path = media_directory / (std::string("gap-") + codec + ".ts");
     media_files::run("-f lavfi -i sine=r=44100:d=20 -pes_payload_size 1000 -c:a " +

@@ -45,7 +45,7 @@ static std::vector<std::pair<int, std::int64_t>> stamps_of(const packets& of) {
   return stamps;
 }
 
-TEST(Demuxer, TellsStreamsAsTheFileStatesThem) {
+TEST(Demuxer, ListsStreamsAsTheFileStatesThem) {
   const demuxer opened(read_bytes(both_path()), "both.mp4");
   ASSERT_EQ(opened.streams().size(), 2U);
   const auto& video = opened.best(stream_kind::video);
@@ -201,7 +201,7 @@ static task<packets> read_window(std::shared_ptr<const byte_reader> from, time_w
   co_return co_await opened.read(stream, window);
 }
 
-TEST(Demuxer, OfASlowReaderGivesThePacketsOfTheFileInMemory) {
+TEST(Demuxer, ReadsTheSamePacketsFromASlowReader) {
   for (const auto kind : {reactor_kind::automatic, reactor_kind::fallback}) {
     runtime runs({.threads = 1, .reactor = kind});
     for (const auto& recipe : video_recipes()) {

@@ -115,7 +115,7 @@ static video_encode_options options_of(const coloured_encoder& each, int height)
           .options = each.options};
 }
 
-TEST(EncodedColours, OneColourComesBackByDefaultFromEveryEncoderAndFile) {
+TEST(EncodedColours, TheDefaultColourSurvivesEveryEncoderAndFile) {
   for (const auto& each : coloured_encoders)
     for (const char* file : each.files)
       for (const int height : {each.least_height, 720}) {
@@ -144,7 +144,7 @@ static std::string_view plain_colour(std::string_view name) {
   return name == "bt470bg" ? "smpte170m" : name;
 }
 
-// Fields that were asked for and that a file does not state are those that decoders take.
+// If a file does not state a requested field, the field has the default of decoders.
 static void expect_stated(const frame_colour& asked, const frame& found) {
   const auto format = found.pixel_format();
   const bool rgb = format == "rgb24" || format == "bgra";
@@ -231,7 +231,7 @@ static const std::map<std::string, std::string> expected_colours{
     {"prores mov", "bt601 pal bt709 bt2020 tv wide pq"},
     {"png mov", "pc"}};
 
-TEST(EncodedColours, EveryColourThatIsAcceptedComesBackAndIsStated) {
+TEST(EncodedColours, EveryAcceptedColourSurvivesAndIsStated) {
   for (const auto& each : coloured_encoders)
     for (const char* file : each.files) {
       std::string accepted;
@@ -295,7 +295,7 @@ TEST(EncodedColours, EveryFileStatesTheParametersOfItsStreamAsFfprobeReadsThem) 
     }
 }
 
-TEST(EncodedColours, ColoursThatAreAcceptedComeBackFromPicturesOfHighDefinition) {
+TEST(EncodedColours, AcceptedColoursSurviveInHighDefinition) {
   for (const auto& each : coloured_encoders)
     for (const auto& asked : asked_colours) {
       const std::string_view text = asked.text;
@@ -441,7 +441,7 @@ TEST(EncodedColours, TakesFramesThatDoNotStatePrimariesAndTransfer) {
   EXPECT_NO_THROW(encoder.send(frames[0]));
 }
 
-TEST(EncodedColours, ThatAreReservedAreThoseThatAreNotGiven) {
+TEST(EncodedColours, ReservedIsTreatedAsUnspecified) {
   const auto path = media_directory / "reserved.mkv";
   video_encoder encoder(lossless_of_colour({.matrix = "bt709", .primaries = "reserved"}));
   write_encoded(path, encoder, colour_pictures(1, 64, 64));

@@ -627,7 +627,7 @@ TEST(VideoEncoder, RefusesOptionsByName) {
         o.quality = 20;
         o.options = "crf=3";
       },
-      "the option crf is given beside the member quality");
+      "the option crf is set beside the member quality");
   expect([](options& o) { o.quality = NAN; }, "quality must be from 0 (best) to 51");
   expect([](options& o) { o.width = 0; }, "width and height must be 1 to 32768");
   expect([](options& o) { o.width = 15; }, "pictures of yuv420p have an even size");
@@ -638,7 +638,7 @@ TEST(VideoEncoder, RefusesOptionsByName) {
   expect([](options& o) { o.colour.matrix = "gbr"; }, "the colour matrix gbr does not fit yuv420p");
   expect([](options& o) { o.threads = 0; }, "threads must be 1 to 64");
   expect([](options& o) { o.tensor_layout = image_layout{2}; },
-         "tensor_layout is none of image_layout");
+         "tensor_layout is no value of image_layout");
   expect([](options& o) { o.b_frames = 17; }, "b_frames must be 0 to 16");
   expect([](options& o) { o.bit_rate = -1; }, "bit_rate must not be negative");
   expect(
@@ -748,9 +748,9 @@ TEST(VideoEncoder, RefusesABitRateBesideAQuality) {
                                        .bit_rate = 100'000,
                                        .quality = quality};
     EXPECT_THAT([&] { video_encoder opened(options); },
-                ThrowsMessage<error>(HasSubstr(
-                    "encode video (" + std::string(encoder) +
-                    "): bit_rate and quality are both given, of which the encoder uses")));
+                ThrowsMessage<error>(
+                    HasSubstr("encode video (" + std::string(encoder) +
+                              "): bit_rate and quality are both set, but the encoder uses")));
   }
 }
 
@@ -815,7 +815,7 @@ static void expect_contradicted(const contradicted_option& each, std::int64_t bi
                                      .options = each.options};
   EXPECT_THAT([&] { video_encoder opened(options); },
               ThrowsMessage<error>(HasSubstr("the option " + std::string(each.name) +
-                                             " is given beside the member " +
+                                             " is set beside the member " +
                                              (quality ? "quality" : "bit_rate"))))
       << each.encoder << " " << each.options;
 }
@@ -1278,7 +1278,7 @@ TEST(AudioEncoder, RefusesOptionsByName) {
   expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .options = "nosuch=1"},
          "unknown option nosuch");
   expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .tensor_layout = audio_layout{2}},
-         "tensor_layout is none of audio_layout");
+         "tensor_layout is no value of audio_layout");
   expect({.encoder = "flac", .sample_rate = 44100, .channels = 2, .quality = 3},
          "the encoder has no such quality");
 }
@@ -1361,9 +1361,9 @@ TEST(AudioEncoder, RefusesABitRateBesideAQuality) {
     const audio_encode_options options{
         .encoder = encoder, .sample_rate = 44100, .channels = 2, .bit_rate = 128'000, .quality = 2};
     EXPECT_THAT([&] { audio_encoder opened(options); },
-                ThrowsMessage<error>(HasSubstr(
-                    "encode audio (" + std::string(encoder) +
-                    "): bit_rate and quality are both given, of which the encoder uses")));
+                ThrowsMessage<error>(
+                    HasSubstr("encode audio (" + std::string(encoder) +
+                              "): bit_rate and quality are both set, but the encoder uses")));
   }
   EXPECT_THAT(
       [] {
@@ -1373,7 +1373,7 @@ TEST(AudioEncoder, RefusesABitRateBesideAQuality) {
                               .quality = 2,
                               .options = "abr=1"});
       },
-      ThrowsMessage<error>(HasSubstr("the option abr is given beside the member quality")));
+      ThrowsMessage<error>(HasSubstr("the option abr is set beside the member quality")));
 }
 
 TEST(AudioEncoder, RefusesABitRateThatTheEncoderIgnores) {

@@ -23,7 +23,7 @@ namespace lade::media::ffmpeg_test {
 using testing::Contains;
 using testing::HasSubstr;
 
-TEST(Ffmpeg, TellsWhatItHas) {
+TEST(Ffmpeg, ListsItsComponents) {
   EXPECT_FALSE(ffmpeg_version().empty());
   EXPECT_THAT(ffmpeg_decoders(), Contains("h264"));
   EXPECT_THAT(ffmpeg_encoders(), Contains("ffv1"));
@@ -63,7 +63,7 @@ static error error_of(Call call) {
   return {errc::failed, "call", "nothing was thrown"};
 }
 
-TEST(Ffmpeg, FilesOfNoFormatAreInvalidDataInItsWords) {
+TEST(Ffmpeg, FilesOfNoFormatAreInvalidDataWithItsMessage) {
   const std::string_view words = "Not a video, but some text of a few lines.\n";
   buffer text(words.size());
   std::memcpy(text.data(), words.data(), words.size());

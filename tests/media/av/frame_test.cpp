@@ -119,7 +119,7 @@ TEST(Frame, AViewKeepsTheMemoryOfItsFrame) {
   EXPECT_EQ(*plane.data<std::uint8_t>(), first);
 }
 
-TEST(Frame, ACloneHasItsOwnMemoryAndTheSameContent) {
+TEST(Frame, ACloneIsADeepCopy) {
   const auto one = pictures("vp9.webm")[3];
   const auto copy = one.clone();
   EXPECT_EQ(digest_of(copy), digest_of(one));
@@ -139,7 +139,7 @@ TEST(Frame, OfAudioHasAPlaneForEachChannelOrOneForAll) {
   EXPECT_EQ(packed.plane(0).type(), element_type::i16);
 }
 
-TEST(Frame, ASliceOfAudioSharesTheMemoryAndHasItsOwnTime) {
+TEST(Frame, ASliceOfAudioSharesTheMemoryAndHasAShiftedTime) {
   const auto whole = frames_of("flac.flac", stream_kind::audio)[1];
   const auto part = whole.slice(100, 50);
   EXPECT_EQ(part.samples(), 50);

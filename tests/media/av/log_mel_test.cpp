@@ -183,8 +183,8 @@ TEST(LogMel, WhatCannotWorkIsRefused) {
   refused({.floor = 0}, "floor");
   refused({.floor = INFINITY}, "floor");
   refused({.floor = NAN}, "floor");
-  refused({.scale = mel_scale{2}}, "scale is none of mel_scale");
-  refused({.log = mel_log{4}}, "log is none of mel_log");
+  refused({.scale = mel_scale{2}}, "scale is no value of mel_scale");
+  refused({.log = mel_log{4}}, "log is no value of mel_log");
   EXPECT_THAT([] { log_mel()(tensor(element_type::f32, {200})); },
               ThrowsMessage<error>(HasSubstr("200 samples")));
   EXPECT_THAT([] { log_mel()(tensor(element_type::f32, {2, 1000})); },

@@ -105,7 +105,7 @@ static std::vector<std::string> pictures_of(const std::vector<frame_digest>& fra
   return pictures;
 }
 
-// MPEG-TS begins at a time of its own.
+// MPEG-TS does not start at time 0.
 TEST(Muxer, WritesBetweenMpegTsAndFilesWithHeadersOnceForAll) {
   for (const auto& each : {remux_case{"h264.mp4", "ts"}, remux_case{"hevc.mp4", "ts"},
                            remux_case{"h264.ts", "mp4"}, remux_case{"mpeg2.ts", "mkv"}}) {
@@ -231,7 +231,7 @@ TEST(Muxer, EachContainerOfACodecWithoutLossRestoresItsSamples) {
   }
 }
 
-// The codec, by the name that it shares with those that a container does not tell apart.
+// The name of the codec. Codecs that a container does not distinguish share a name.
 static std::string_view family_of(std::string_view codec) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> shared{
       {{"mp2", "mp3"}, {"eac3", "ac3"}, {"aac_latm", "aac"}, {"pcm_dvd", "pcm_s16be"}}};
@@ -240,7 +240,7 @@ static std::string_view family_of(std::string_view codec) {
   return codec;
 }
 
-// How much of the media a file gives back: pictures, or samples of a channel.
+// How much of the media can be read from a file: pictures, or samples of a channel.
 static std::int64_t length_read(const buffer& file, std::string_view name, const stream_info& of) {
   const auto read = demux(file, name, of.kind());
   EXPECT_EQ(family_of(read.stream().codec()), family_of(of.codec())) << name;
@@ -478,7 +478,7 @@ TEST(Muxer, LeavesTheNameToTheOldFileUntilTheNewOneIsFinished) {
   EXPECT_FALSE(std::filesystem::exists(target + ".part"));
 }
 
-TEST(Muxer, IsOfNoUseAfterAFailure) {
+TEST(Muxer, RefusesCallsAfterAFailure) {
   const auto path = video_named("h264.mp4");
   const auto source = demux(read_bytes(path), path, stream_kind::video);
   muxer file("/dev/full", {.format = "mpegts"});
@@ -538,7 +538,7 @@ TEST(Muxer, RefusesMisuse) {
   const int turned = memory.add(demux(read_bytes(video), video, stream_kind::video).stream());
   for (const int degrees : {45, -90, 360, 450})
     expect([&] { memory.set_orientation(turned, {.degrees = degrees}); },
-           "degrees are none of 0, 90, 180 and 270");
+           "degrees must be 0, 90, 180 or 270");
   const std::string nul("a\0b", 3);
   expect([&] { memory.set_metadata({{"title", nul}}); }, "the key or value of title has a NUL");
   expect([&] { memory.set_metadata(turned, {{nul, "b"}}); }, "the key or value of a has a NUL");

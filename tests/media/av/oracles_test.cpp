@@ -1,4 +1,4 @@
-// Frames by number and by time are those that PyAV and torchcodec return. LADE_VIDEO_PEERS_PYTHON
+// Frames by number and by time equal the frames of PyAV and torchcodec. LADE_VIDEO_PEERS_PYTHON
 // names a Python that has these packages (tests/bench/peers/install.sh DIRECTORY video installs
 // them). Without it, that of LADE_PACKAGES_PYTHON has PyAV. LADE_ORACLE_QUERIES says how many
 // random queries each of them answers.
@@ -44,7 +44,7 @@ static std::size_t queries_wanted() {
 
 // torchcodec passes over the first group of pictures of an MPEG transport stream, and fails at its
 // end. It turns pictures as their file says, which PyAV does not, counts packets that have no
-// frame, and cannot tell frames of one time apart.
+// frame, and cannot distinguish frames with the same time.
 static bool torchcodec_agrees(std::string_view file) {
   if (file.ends_with(".ts")) return false;
   for (const char* other : {"h264-rotated.mov", "h264-no-first-key.mkv", "h264-one-time.mkv",

@@ -150,7 +150,7 @@ TEST(SaveImage, RefusesWhatItCannotWrite) {
   expect("a.png", {.options = "nosuch=1"}, "unknown option nosuch");
   expect("/nosuch/a.png", {}, "write /nosuch/a.png: No such file or directory");
   expect("a.jpg", {.options = "video_size=9x9"}, "the option video_size");
-  expect("a.png", {.tensor_layout = image_layout{2}}, "tensor_layout is none of image_layout");
+  expect("a.png", {.tensor_layout = image_layout{2}}, "tensor_layout is no value of image_layout");
   expect("png", {}, "write png: images are png, jpg");
   EXPECT_THAT([] { save_image("a.png", tensor(element_type::u8, {8, 8})); },
               ThrowsMessage<error>(HasSubstr("pictures are u8 [height, width, 1, 3 or 4]")));

@@ -102,7 +102,7 @@ static video open_recipe(std::string_view file) {
 }
 
 // One group of pictures of 50 frames, of which every other one or more is a B-frame.
-TEST(Video, SelectionDecodesUpToTheLastWantedFrame) {
+TEST(Video, SelectionDecodesUpToTheLastSelectedFrame) {
   const auto opened = open_recipe("h264-long-gop.mp4");
   selection_statistics counted;
   opened.frames(std::vector<std::int64_t>{3, 4}, {}, &counted);
@@ -349,7 +349,7 @@ TEST(Video, WithoutBFramesNeedNotBeDecodedFromItsBeginning) {
 }
 
 // The demuxer decrypts the packets: those of the file are others.
-TEST(Video, ThatIsEncryptedHasTheFramesOfTheOtherIfItsKeyIsGiven) {
+TEST(Video, AnEncryptedVideoHasTheFramesOfThePlainOne) {
   const auto plain = video_path(video_recipe("h264.mp4"));
   const std::string path = media_directory / "encrypted.mp4";
   media_files::run("-i " + plain +
@@ -394,7 +394,7 @@ TEST(Video, ThatIsRefreshedPartByPartStartsDecodingAtIdrPictures) {
   EXPECT_EQ(keys, (std::vector<std::int64_t>{0, 25}));
 }
 
-// Headers of MP4 do not tell that, and a kept index may have been made of them.
+// Headers of MP4 do not state that, and a kept index may have been made of them.
 TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
   runtime runs;
   for (const auto* name : {"refreshed.mp4", "refreshed-b.mp4", "refreshed-idr.mp4"}) {
@@ -416,7 +416,7 @@ TEST(Video, ThatIsRefreshedPartByPartIsExactByRanges) {
   }
 }
 
-// Headers do not tell how many frames are missing at the beginning, so that numbers would be wrong.
+// Headers do not state how many frames are missing at the beginning, so numbers would be wrong.
 TEST(Video, ThatBeginsWithAPartialRefreshIsRefusedByRanges) {
   const auto path = video_path(video_recipe("refreshed-cut.mp4"));
   runtime runs;
@@ -542,7 +542,7 @@ TEST(Video, ByRangesReadsTheHeadersAndThePacketsOfTheFrames) {
 
 // So that later epochs read the packets of their frames only, of any container whose packets lie in
 // one piece.
-TEST(Video, WithAKnownIndexReadsTheWantedPacketsOnly) {
+TEST(Video, WithAKnownIndexReadsTheSelectedPacketsOnly) {
   runtime runs;
   for (const char* name : {"h264.mp4", "hevc-closed.mkv", "vp8.webm", "av1-10.webm", "mpeg4.avi"}) {
     const auto path = video_path(video_recipe(name));
@@ -689,7 +689,7 @@ TEST_F(KeptIndex, OfAFileThatIsReplacedWhileItIsOpenIsNotThatOfTheNewOne) {
   EXPECT_GE(bytes_to_open(), file_.size());
 }
 
-TEST_F(KeptIndex, IsNotMadeOfReadersOfWhichNothingTellsThatTheyChange) {
+TEST_F(KeptIndex, IsNotMadeForReadersThatDoNotReportChanges) {
   const auto from = std::make_shared<const counting_reader>(file_, path_);
   sync_wait(runs_, video::open(from, {.index_directory = directory_}));
   EXPECT_EQ(kept().size(), 0U);

@@ -130,7 +130,7 @@ static std::vector<frame> filter_joined(filter_graph& graph, const std::vector<f
 }
 
 // The filters hold all frames to their end.
-TEST(FilterGraph, PicturesOfAnotherFormatColourOrTimeBaseAreAStreamOfTheirOwn) {
+TEST(FilterGraph, PicturesOfAnotherFormatColourOrTimeBaseStartANewStream) {
   const auto frames = video_frames();
   for (const std::string change : {"format=yuv444p", "scale=90:98", "scale=178:50", "settb=1/90000",
                                    "setparams=range=pc", "setparams=colorspace=bt2020nc"}) {
@@ -146,7 +146,7 @@ TEST(FilterGraph, PicturesOfAnotherFormatColourOrTimeBaseAreAStreamOfTheirOwn) {
   }
 }
 
-TEST(FilterGraph, SamplesOfAnotherFormatRateOrChannelsAreAStreamOfTheirOwn) {
+TEST(FilterGraph, SamplesOfAnotherFormatRateOrChannelsStartANewStream) {
   const auto frames = filter_frames(audio_frames(), "aformat=sample_fmts=flt");
   for (const std::string change :
        {"aformat=sample_fmts=s16", "aresample=16000,aformat=sample_fmts=flt,asettb=1/44100",

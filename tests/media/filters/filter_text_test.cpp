@@ -47,9 +47,9 @@ TEST(FilterText, ValuesThatCannotWorkAreRefused) {
   refused([] { sample_count_filter(-1); }, "above 0");
   refused([] { sample_rate_filter(0); }, "above 0");
   refused([] { scale_filter({.width = 8, .height = 8, .fit = scale_fit{3}}); },
-          "fit is none of scale_fit");
+          "fit is no value of scale_fit");
   refused([] { scale_filter({.width = 8, .height = 8, .algorithm = scale_algorithm{5}}); },
-          "algorithm is none of scale_algorithm");
+          "algorithm is no value of scale_algorithm");
 }
 
 TEST(FilterText, RatesThatFfmpegCannotHoldAreRefused) {
@@ -80,7 +80,7 @@ TEST(FilterText, TimesThatFfmpegCannotHoldAreRefused) {
             "trim=end=1000000000000000000us,setpts=PTS-STARTPTS");
 }
 
-// The text of a builder, and what the ffmpeg program must be told by hand for the same pictures.
+// The text of a builder, and hand-written options of the ffmpeg program for the same pictures.
 struct video_case {
   std::string text;
   std::string by_hand;  // options of the ffmpeg program
@@ -95,7 +95,7 @@ struct video_case {
 
 class VideoFilterText : public testing::TestWithParam<video_case> {};
 
-TEST_P(VideoFilterText, MakesThePicturesThatTheFfmpegProgramMakesOfATextByHand) {
+TEST_P(VideoFilterText, MakesThePicturesOfAHandWrittenTextInFfmpeg) {
   const auto& expected = GetParam();
   const auto filtered = filter_frames(video_frames(), expected.text);
   EXPECT_EQ(filtered.size(), expected.frames);
@@ -232,7 +232,7 @@ TEST(FilterText, PixelFormatsAreThoseThatTheFfmpegProgramConvertsTo) {
   }
 }
 
-// The text of a builder, and what the ffmpeg program must be told by hand for the same samples.
+// The text of a builder, and hand-written options of the ffmpeg program for the same samples.
 struct audio_case {
   std::string text;
   std::string by_hand;  // options of the ffmpeg program
@@ -247,7 +247,7 @@ struct audio_case {
 
 class AudioFilterText : public testing::TestWithParam<audio_case> {};
 
-TEST_P(AudioFilterText, MakesTheSamplesThatTheFfmpegProgramMakesOfOptionsByHand) {
+TEST_P(AudioFilterText, MakesTheSamplesOfHandWrittenOptionsInFfmpeg) {
   const auto& expected = GetParam();
   const auto filtered = filter_frames(audio_frames(), expected.text + ",aformat=sample_fmts=flt");
   int samples = 0;

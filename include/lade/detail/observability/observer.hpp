@@ -36,7 +36,7 @@ class run_watch final : private watched {
   void look(std::span<const activity::step> blocking) noexcept override;
   void look_for_stall();
   void name_blocking(const activity::step& step);
-  void tell(const std::string& text) const;
+  void notify(const std::string& text) const;
 
   const std::shared_ptr<run_state> run_;
   watchdog& dog_;

@@ -57,12 +57,12 @@ class wait_sum {
 class waiting_time {
  public:
   void begin(clock::time_point now) noexcept {
-    begun_.store(wait_sum::of(now), std::memory_order_relaxed);
+    start_.store(wait_sum::of(now), std::memory_order_relaxed);
     sum_.begin(now);
   }
   void end(clock::time_point now) noexcept {
-    auto begun = std::max(begun_.load(std::memory_order_relaxed), from_.load());
-    ended_.add(std::chrono::nanoseconds(wait_sum::of(now) - begun));
+    auto start = std::max(start_.load(std::memory_order_relaxed), from_.load());
+    ended_.add(std::chrono::nanoseconds(wait_sum::of(now) - start));
     sum_.end(now);
   }
 
@@ -74,7 +74,7 @@ class waiting_time {
 
  private:
   wait_sum sum_;
-  std::atomic<std::int64_t> begun_ = 0;  // start of the current or last wait
+  std::atomic<std::int64_t> start_ = 0;  // start of the current or last wait
   std::atomic<std::int64_t> from_ = std::numeric_limits<std::int64_t>::min();  // start of counting
   std::atomic<std::int64_t> before_ = 0;  // part of `sum_` that does not count
   duration_histogram ended_;
@@ -147,9 +147,9 @@ class shared_waiting_time {
   // thread has recorded the end of the last one.
   std::chrono::nanoseconds until(clock::time_point now) const noexcept {
     auto waited = any_.until(now).count();
-    auto told = reported_.load(std::memory_order_relaxed);
-    while (told < waited && !reported_.compare_exchange_weak(told, waited)) {}
-    return std::chrono::nanoseconds(std::max(told, waited));
+    auto reported = reported_.load(std::memory_order_relaxed);
+    while (reported < waited && !reported_.compare_exchange_weak(reported, waited)) {}
+    return std::chrono::nanoseconds(std::max(reported, waited));
   }
 
  private:

@@ -107,7 +107,7 @@ class plan {
  private:
   planned_node& add_input(const node_base& node, planned_node& behind, const planned_rules& rules,
                           std::size_t number);
-  void visit(planned_node& first, planned_rules* told);
+  void visit(planned_node& first, planned_rules* path_rules);
   planned_rules rules_before(planned_node& place);
   planned_rules rules_before_paths(planned_node& split, planned_rules inside);
   void apply_effect(const planned_node& place, planned_rules& rules);

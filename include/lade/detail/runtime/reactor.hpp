@@ -33,12 +33,12 @@ using clock = std::chrono::steady_clock;
 // on the reactor's thread, it must not move, its memory must live and its descriptor must stay
 // open. A cancellation does not end this: the kernel may still write to the memory.
 //
-//   outside ── submit() ──> queued ── turn() ──> begun ── finish() ──> done ──> completed()
+//   outside ── submit() ──> queued ── turn() ──> started ── finish() ──> done ──> completed()
 //
 // cancel() finishes a queued operation at once, and lets the backend cancel a started one.
 struct io_operation {
   enum class kind : std::uint8_t { open, read, stat, close, poll };
-  enum class status : std::uint8_t { outside, queued, begun, cancelling, done };
+  enum class status : std::uint8_t { outside, queued, started, cancelling, done };
 
   kind what = kind::read;
   int fd = -1;                 // open, stat: the directory; read, close, poll: the file

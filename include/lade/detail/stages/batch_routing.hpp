@@ -40,7 +40,7 @@ class batch_chooser : public counted {
  public:
   virtual const route_settings& settings() const noexcept = 0;
 
-  // Returns the path of each item, split_base::nowhere if the item is dropped. The chooser and all
+  // Returns the path of each item, split_base::dropped if the item is dropped. The chooser and all
   // arguments must outlive the task.
   virtual task<std::vector<std::size_t>> choose(const std::vector<T>& batch, const lineage& origin,
                                                 const open_context& run,
@@ -63,7 +63,7 @@ class item_by_item final : public batch_chooser<T> {
     paths.reserve(batch.size());
     for (auto&& each : batch) {
       const T& item = each;
-      auto path = split_base::nowhere;
+      auto path = split_base::dropped;
       if (chooser_.awaits)
         path = co_await chooser_.later(item, origin, run, counters);
       else
@@ -110,7 +110,7 @@ class whole_batch final : public batch_chooser<T> {
       failure = run.failure(counters, settings_->policy, {}, origin);
     }
     if (failure) std::rethrow_exception(failure);
-    if (has_failed) paths.assign(batch.size(), split_base::nowhere);
+    if (has_failed) paths.assign(batch.size(), split_base::dropped);
     co_return paths;
   }
 
@@ -163,19 +163,19 @@ class parted_batch {
   std::vector<std::size_t> paths;  // paths to which a part was sent
 };
 
-// Splits each batch into one part per path. Puts a record of the batch into `begun`, and then sends
-// the parts.
+// Splits each batch into one part per path. Pushes a record of the batch into `records`, and then
+// sends the parts.
 template <class T>
 class batch_parts final : public distributor {
  public:
   using in = std::vector<T>;
 
-  batch_parts(split<in>& to, std::shared_ptr<channel<parted_batch>> begun,
+  batch_parts(split<in>& to, std::shared_ptr<channel<parted_batch>> records,
               counted_ptr<const batch_chooser<T>> chooser, const open_context& run,
               stage_counters& counters)
       : distributor(split_base::batches),
         to_(to),
-        begun_(std::move(begun)),
+        records_(std::move(records)),
         chooser_(std::move(chooser)),
         run_(run),
         counters_(counters) {}
@@ -189,7 +189,7 @@ class batch_parts final : public distributor {
       if (!parts_[path].empty()) to_.give(path, std::move(parts_[path]), origin);
   }
 
-  void end() noexcept override { begun_->close(); }
+  void end() noexcept override { records_->close(); }
 
  private:
   task<std::size_t> part(in& batch, const lineage& origin) {
@@ -198,10 +198,10 @@ class batch_parts final : public distributor {
     parts_.clear();
     parts_.resize(chooser_->settings().paths);
     for (std::size_t i = 0; i < paths.size(); ++i)
-      if (paths[i] != split_base::nowhere) parts_[paths[i]].push_back(T(std::move(batch[i])));
+      if (paths[i] != split_base::dropped) parts_[paths[i]].push_back(T(std::move(batch[i])));
     release_item(batch);
     to_.begin_batch();
-    co_await begun_->push(parted_batch(origin, paths_with_parts()));
+    co_await records_->push(parted_batch(origin, paths_with_parts()));
     co_return split_base::batches;
   }
 
@@ -213,7 +213,7 @@ class batch_parts final : public distributor {
   }
 
   split<in>& to_;
-  const std::shared_ptr<channel<parted_batch>> begun_;
+  const std::shared_ptr<channel<parted_batch>> records_;
   const counted_ptr<const batch_chooser<T>> chooser_;
   const open_context run_;
   stage_counters& counters_;
@@ -224,11 +224,11 @@ class batch_parts final : public distributor {
 //
 //   input ─ split ─┬─> path ─ link ─╮
 //                  ├─> path ─ link ─┼─> join() ─> next stage
-//                  ╰───> `begun` ───╯
+//                  ╰──> `records` ──╯
 //
-// For each batch, the split waits for a slot, puts a record into `begun`, and then sends the parts.
-// join() takes the records in order. It takes one result from each path in a record, and
-// frees the slot when the joined vector has been taken. `begun` has capacity for all batches in
+// For each batch, the split waits for a slot, pushes a record into `records`, and then sends the
+// parts. join() pops the records in order. It takes one result from each path in a record. It frees
+// the slot when the joined vector has been taken. `records` has capacity for all batches in
 // flight.
 template <class T, class Out>
 class batch_routing final : public node<Out> {
@@ -263,11 +263,11 @@ class batch_routing final : public node<Out> {
       results.push_back(std::move(path).deliver());
     }
     run.run->stages().record_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
-    auto begun = std::make_shared<batches>(settings.buffer + 1);
+    auto records = std::make_shared<batches>(settings.buffer + 1);
     split->start(std::move(items),
-                 std::make_unique<batch_parts<T>>(*split, begun, choose_, upstream, counters),
+                 std::make_unique<batch_parts<T>>(*split, records, choose_, upstream, counters),
                  counters);
-    auto joined = join(std::move(results), std::move(stop), split, begun, counters);
+    auto joined = join(std::move(results), std::move(stop), split, records, counters);
     return observe(std::move(joined), run, counters);
   }
 
@@ -277,8 +277,8 @@ class batch_routing final : public node<Out> {
   // Joins the vectors that the paths return for the parts of each batch.
   static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<paths_stop>,
                                    std::shared_ptr<split_base> split,
-                                   std::shared_ptr<batches> begun, stage_counters& counters) {
-    while (auto batch = co_await next_of(*begun, *split, counters)) {
+                                   std::shared_ptr<batches> records, stage_counters& counters) {
+    while (auto batch = co_await next_of(*records, *split, counters)) {
       Out joined;
       for (auto path : batch->paths) {
         auto* part = co_await paths[path].next().apart();
@@ -293,33 +293,35 @@ class batch_routing final : public node<Out> {
     }
     for (std::size_t path = 0; path < paths.size(); ++path) {
       auto* more = co_await paths[path].next().apart();
-      if (more) throw_unlike(path, "it gave more vectors than it was sent");
+      if (more) throw_unlike(path, "it yielded more vectors than it received");
     }
     split->rethrow_failure();
   }
 
-  static task<std::optional<parted_batch>> next_of(batches& begun, split_base& split,
+  static task<std::optional<parted_batch>> next_of(batches& records, split_base& split,
                                                    stage_counters& counters) {
     stopwatch waiting(counters.next_starved);
     split.record_awaited(split_base::batches);
-    auto batch = co_await begun.pop();
+    auto batch = co_await records.pop();
     split.record_taken(split_base::batches);
     co_return batch;
   }
 
   [[noreturn]] static void throw_unlike(std::size_t path, const std::string& why) {
-    throw error(errc::failed, "take a vector for each part from path " + std::to_string(path), why);
+    throw error(errc::failed, "join the vectors of path " + std::to_string(path),
+                why + "; a path must yield one vector per part, in order");
   }
   [[noreturn]] static void throw_lacking(std::size_t path, const lineage& origin) {
-    throw_unlike(path, "it gave none for items " + to_string(origin));
+    throw_unlike(path, "it yielded no vector for items " + to_string(origin));
   }
   static void require_part_of(std::size_t path, const lineage& batch, const lineage& part) {
     if (part != batch)
       throw_unlike(path,
-                   "it gave one of items " + to_string(part) + " for items " + to_string(batch));
+                   "it yielded items " + to_string(part) + " instead of items " + to_string(batch));
     if (!part_lineage::is_of(part, batch))
-      throw_unlike(path, "it gave " + part_lineage::in_words(part.part()) + " of items " +
-                             to_string(batch) + " for " + part_lineage::in_words(batch.part()));
+      throw_unlike(path, "it yielded " + part_lineage::in_words(part.part()) + " of items " +
+                             to_string(batch) + " instead of " +
+                             part_lineage::in_words(batch.part()));
   }
 
   pipeline<in> in_;

@@ -40,12 +40,12 @@ struct item_identity {
 class identify {
  public:
   item_identity operator()(const lineage& origin) noexcept {
-    if (origin.empty()) return {nowhere, number_++};
+    if (origin.empty()) return {no_position, number_++};
     return {origin.latest(), origin.part()};
   }
 
  private:
-  static constexpr auto nowhere = ~std::uint64_t{0};  // which no source has
+  static constexpr auto no_position = ~std::uint64_t{0};  // a position that no source has
 
   std::uint64_t number_ = 0;
 };
@@ -172,13 +172,13 @@ void substitute(std::optional<T>& slot, const std::any& item) {
 template <class In, class Out>
 class plain_calls {
  public:
-  plain_calls(bool tells, unsigned at_a_time) noexcept
-      : tells_memory(tells), items_at_a_time(at_a_time) {}
+  plain_calls(bool reserves, unsigned at_a_time) noexcept
+      : reserves_memory(reserves), items_at_a_time(at_a_time) {}
   virtual ~plain_calls() = default;
   virtual void call(In&& item, const item_random& draw, std::optional<Out>& out) = 0;
   virtual void call(waiting_items<In, Out>& items) = 0;  // if items_at_a_time is above 1
   virtual std::size_t memory_needed(const In& item) const = 0;
-  const bool tells_memory;  // whether memory is to be waited for before a call
+  const bool reserves_memory;  // whether memory is to be waited for before a call
   const unsigned items_at_a_time;
 };
 
@@ -205,13 +205,13 @@ class calls_of;
 
 template <class F, class In, class Out>
 class calls_of<F, In, plain_calls<In, Out>> final : public plain_calls<In, Out> {
-  static constexpr bool tells = lade::tells_memory<called<F>, In>;
+  static constexpr bool reserves = lade::reserves_memory<called<F>, In>;
 
  public:
   static constexpr unsigned at_a_time = detail::items_at_a_time<called<F>, In, Out>();
 
   explicit calls_of(const F& function)
-      : plain_calls<In, Out>(tells, at_a_time), function_(function) {}
+      : plain_calls<In, Out>(reserves, at_a_time), function_(function) {}
   void call(In&& item, const item_random& draw, std::optional<Out>& out) override {
     assign(out, apply_to(*function_, std::move(item), draw));
   }
@@ -219,7 +219,7 @@ class calls_of<F, In, plain_calls<In, Out>> final : public plain_calls<In, Out> 
     if constexpr (at_a_time > 1) (*function_)(items);
   }
   std::size_t memory_needed(const In& item) const override {
-    if constexpr (tells) return (*function_).memory_needed(item);
+    if constexpr (reserves) return (*function_).memory_needed(item);
     return 0;
   }
 

@@ -84,7 +84,7 @@ class slot_calls_of<In, Out, plain_calls<In, Out>> final : public calls_for_seve
                 std::unique_ptr<plain_calls<In, Out>> calls)
       : calls_for_several<In, Out>(slots, kept_by(*calls)), calls_(std::move(calls)) {}
 
-  bool tells_memory() const noexcept override { return calls_->tells_memory; }
+  bool reserves_memory() const noexcept override { return calls_->reserves_memory; }
   std::size_t memory_needed(std::size_t slot) const override {
     return calls_->memory_needed(*this->slots_[slot].in);
   }

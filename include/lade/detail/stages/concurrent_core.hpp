@@ -111,9 +111,9 @@ class slot_calls {
   virtual void put_copy_back(std::size_t number, std::size_t slot) = 0;
   virtual void drop_copy(std::size_t number) noexcept = 0;
 
-  // tells_memory(): whether a worker waits for memory before a call. memory_needed(): the need of a
-  // call in bytes; 0 if the function does not report it.
-  virtual bool tells_memory() const noexcept { return false; }
+  // reserves_memory(): whether a worker waits for memory before a call. memory_needed(): the need
+  // of a call in bytes; 0 if the function does not report it.
+  virtual bool reserves_memory() const noexcept { return false; }
   virtual std::size_t memory_needed(std::size_t) const { return 0; }
 
   // Calls the function, which moves the item out of its slot, and puts the result into the slot. If
@@ -151,12 +151,12 @@ class concurrent_core : public link_base {
   // An item that a worker has taken, until it has ended.
   struct called_item {
     std::size_t slot = slot_ring::none;
-    unsigned attempts = 0;              // failed attempts
-    bool kept = false;                  // whether there is a copy for another attempt
-    clock::time_point begun = {};       // first call of the function for the item
-    clock::time_point started = {};     // latest call; in a pause, the earliest time of the next
-    std::chrono::nanoseconds waited{};  // time that its worker waited for memory, excluded from
-                                        // time limits
+    unsigned attempts = 0;                 // failed attempts
+    bool kept = false;                     // whether there is a copy for another attempt
+    clock::time_point first_started = {};  // first call of the function for the item
+    clock::time_point started = {};        // latest call; in a pause, the earliest time of the next
+    std::chrono::nanoseconds waited{};     // time that its worker waited for memory, excluded from
+                                           // time limits
   };
 
   class calling_worker;

@@ -230,9 +230,9 @@ class concurrent_flat_map final
         self->stage_->parts(std::move(item), place->name, origin, self->run_, self->counters_);
     bool some = false;
     while (true) {
-      const auto begun = self->begin_part(*place);
+      const auto start_time = self->begin_part(*place);
       auto* part = co_await made.next().apart();
-      self->end_part(*place, begun, made.awaited());
+      self->end_part(*place, start_time, made.awaited());
       if (!part) break;
       some = true;
       with_lineage<Out> yielded{made.origin(), *part};
@@ -303,23 +303,23 @@ class concurrent_flat_map final
   }
 
   clock::time_point begin_part(split_item& item) {
-    auto begun = clock::now();
-    if (trace_) run_.run->arrows().step(item.origin, item.track.number(), begun);
-    item.begin(begun);
-    item.busy.begin(begun);
+    auto start_time = clock::now();
+    if (trace_) run_.run->arrows().step(item.origin, item.track.number(), start_time);
+    item.begin(start_time);
+    item.busy.begin(start_time);
     item.cpu.begin();
-    return begun;
+    return start_time;
   }
 
-  void end_part(split_item& item, clock::time_point begun, bool awaited) {
+  void end_part(split_item& item, clock::time_point start_time, bool awaited) {
     item.doing = item_overview::doing::yields_part;
     auto now = clock::now();
     item.busy.end(now);
-    record_call(item, now - begun, awaited);
+    record_call(item, now - start_time, awaited);
     if (!trace_) return;
     auto key = item.name.text();
     auto name = key.empty() ? counters_.name() : key;
-    trace_->add_span(item.track.number(), name, begun, now, item.origin);
+    trace_->add_span(item.track.number(), name, start_time, now, item.origin);
   }
 
   // If the generator awaited something, it may have computed on another thread: no CPU time is

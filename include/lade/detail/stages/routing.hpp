@@ -84,7 +84,7 @@ class path_chooser : public counted {
 
   const route_settings& settings() const noexcept { return *settings_; }
 
-  // Returns the number of the item's path, or split_base::nowhere if the item is dropped. Throws if
+  // Returns the number of the item's path, or split_base::dropped if the item is dropped. Throws if
   // the run ends.
   std::size_t operator()(const T& item, const lineage& origin, const open_context& run,
                          stage_counters& counters) const {
@@ -98,7 +98,7 @@ class path_chooser : public counted {
   // The same for both kinds of routers. The chooser and all arguments must outlive the task.
   task<std::size_t> later(const T& item, const lineage& origin, const open_context& run,
                           stage_counters& counters) const {
-    auto path = split_base::nowhere;
+    auto path = split_base::dropped;
     try {
       path = co_await choose_later(item);
     } catch (...) {
@@ -117,7 +117,7 @@ class path_chooser : public counted {
                      stage_counters& counters) const {
     auto failure = run.failure(counters, settings_->policy, name_of(item), origin);
     if (failure) std::rethrow_exception(failure);
-    return split_base::nowhere;
+    return split_base::dropped;
   }
 
   shared_const<route_settings> settings_;
@@ -168,7 +168,7 @@ class routed_items final : public distributor {
   routed_items(split<T>& to, std::shared_ptr<link_base> results,
                counted_ptr<const path_chooser<T>> chooser, const open_context& run,
                stage_counters& counters)
-      : distributor(split_base::nowhere),
+      : distributor(split_base::chosen_path),
         to_(to),
         results_(std::move(results)),
         chooser_(std::move(chooser)),

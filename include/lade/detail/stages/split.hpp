@@ -49,12 +49,16 @@ namespace lade::detail {
 // paths.
 class split_base : public std::enable_shared_from_this<split_base> {
  public:
-  // Arguments of room() instead of a path: capacity before all paths; capacity for one more batch.
+  // Arguments of capacity() instead of a path: capacity before all paths; capacity for one more
+  // batch.
   static constexpr std::size_t all_paths = ~std::size_t{0};
   static constexpr std::size_t batches = all_paths - 1;
 
   // Instead of a path: the item is dropped.
-  static constexpr std::size_t nowhere = all_paths - 2;
+  static constexpr std::size_t dropped = all_paths - 2;
+
+  // For distributor::waits_for: capacity before the path that is chosen for the item.
+  static constexpr std::size_t chosen_path = all_paths - 3;
 
   // `buffer`: how many items may wait before each path and results behind it, or how many batches
   // may be in flight. 0 counts as 1.
@@ -119,11 +123,11 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The wait of the input for an item of the stage before, from construction to destruction.
   class asking;
 
-  // For the input: `co_await room(where)` suspends until there is capacity for one more item, or
-  // the path needs no more. If the other paths are empty, one path may hold as many items as all
-  // together. Throws error(stopped) if the awaiting coroutine is asked to stop.
-  class room_awaiter;
-  [[nodiscard]] room_awaiter room(std::size_t where) noexcept;
+  // For the input: `co_await capacity(where)` suspends until one more item fits, or the path
+  // needs no more. If the other paths are empty, one path may hold as many items as all together.
+  // Throws error(stopped) if the awaiting coroutine is asked to stop.
+  class capacity_awaiter;
+  [[nodiscard]] capacity_awaiter capacity(std::size_t where) noexcept;
 
   void begin_batch();
   void end_batch();
@@ -164,7 +168,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void look();
 
   // Called with the mutex held.
-  bool has_room() const;
+  bool has_capacity() const;
   void wake_input(wait_list& woken);
   bool needs_another() const;
   bool is_awaited_in_vain() const;
@@ -214,16 +218,16 @@ class split_base::asking {
   split_base& split_;
 };
 
-class split_base::room_awaiter : private waiter {
+class split_base::capacity_awaiter : private waiter {
  public:
-  room_awaiter(split_base& split, std::size_t where) noexcept : split_(split), where_(where) {}
+  capacity_awaiter(split_base& split, std::size_t where) noexcept : split_(split), where_(where) {}
   bool await_ready() const noexcept { return false; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> input) {
     auto self = split_.shared_from_this();  // the input may resume, and end, at once
     bool parked = park(input, self->mutex_, self->input_, [this, &self] {
       self->wanted_ = where_;
-      if (self->over_ || self->has_room()) return true;
+      if (self->over_ || self->has_capacity()) return true;
       begin_wait();
       return false;
     });
@@ -232,7 +236,7 @@ class split_base::room_awaiter : private waiter {
   }
   void await_resume() {
     end_wait();
-    finish("wait for room in a path");
+    finish("wait for capacity in a path");
   }
 
  private:
@@ -249,8 +253,8 @@ class split_base::room_awaiter : private waiter {
   bool waits_ = false;
 };
 
-inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
-  return room_awaiter(*this, where);
+inline split_base::capacity_awaiter split_base::capacity(std::size_t where) noexcept {
+  return capacity_awaiter(*this, where);
 }
 
 // How a stage passes the items of its input to the paths. For the coroutine of the input alone.
@@ -258,13 +262,13 @@ inline split_base::room_awaiter split_base::room(std::size_t where) noexcept {
 class distributor {
  public:
   struct choice {
-    std::size_t path = split_base::nowhere;
+    std::size_t path = split_base::dropped;
     std::optional<task<std::size_t>> later = {};  // if set: returns the path, instead of `path`
   };
 
-  // `room_before`: what must have capacity before the next item is taken, as for room(); nowhere:
-  // the item is taken first, and then waits for capacity before its own path.
-  explicit distributor(std::size_t room_before) noexcept : waits_for(room_before) {}
+  // `where`: what must have capacity before the next item is taken, as for split_base::capacity().
+  // chosen_path: the item is taken first, and then waits for capacity before its path.
+  explicit distributor(std::size_t where) noexcept : waits_for(where) {}
   virtual ~distributor() = default;
 
   const std::size_t waits_for;
@@ -276,8 +280,8 @@ class distributor {
   // Moves the item to the chosen path. `origin` includes the items dropped before.
   virtual void give(std::size_t path, void* item, lineage origin) = 0;
 
-  // fail(): the input has failed; called before the split is told. end(): the input of the split
-  // has ended, or failed.
+  // fail(): the input has failed; called before end_input() of the split. end(): the input of the
+  // split has ended or failed; called after end_input().
   virtual void fail() noexcept {}
   virtual void end() noexcept {}
 };
@@ -363,9 +367,9 @@ class split : public split_base {
   // Ends the path and drops the items that wait before it. Returns whether all paths have ended.
   bool end(std::size_t path) {
     const bool last = end_path(path);
-    std::unique_ptr<std::deque<given>> dropped;  // destroyed without the mutex
+    std::unique_ptr<std::deque<given>> queued;  // destroyed without the mutex
     std::lock_guard lock(mutex_);
-    dropped = std::move(queues_[path]);
+    queued = std::move(queues_[path]);
     return last;
   }
 

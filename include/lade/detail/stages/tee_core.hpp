@@ -48,9 +48,9 @@ async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
   while (auto* row = co_await rows.next()) co_yield *row;
   if (auto paths = split->stuck())
     throw error(errc::limit_exceeded, "take a result of path " + std::to_string(paths->awaited),
-                "it needs more items, and as many results of path " + std::to_string(paths->full) +
-                    " wait for it as may (" + std::to_string(split->buffer()) +
-                    "); raise tee_options::buffer");
+                "the path needs another item, but the result queue of path " +
+                    std::to_string(paths->full) + " is full (buffer: " +
+                    std::to_string(split->buffer()) + "); raise tee_options::buffer");
 }
 
 // Sends every item to all paths, when all of them have a free slot.

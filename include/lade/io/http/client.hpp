@@ -187,10 +187,10 @@ class request {
   // concurrently.
   std::function<task<>(const request&, header_list&)> sign;
 
-  // Called after status 400, 401 or 403. `why`: the reason; `begun`: the start time of the attempt.
+  // Called after status 400, 401 or 403. `why`: the reason; `start`: the start time of the attempt.
   // Returns true if another attempt may succeed; `sign` is then awaited again.
   using time = std::chrono::system_clock::time_point;
-  std::function<bool(std::string_view why, time begun)> renew;
+  std::function<bool(std::string_view why, time start)> renew;
 
  private:
   std::string method_;
