@@ -123,7 +123,7 @@ TEST(Profile, LeavesCachesAsTheyAre) {
   calls = 0;
   for (int pass = 0; pass < 2; ++pass) EXPECT_EQ(collect(runtime, cached).size(), 20u);
   EXPECT_EQ(calls, 20);
-  EXPECT_THAT(names_of(profile(runtime, cached, {.items = 4})), ElementsAre("cache", "map"));
+  EXPECT_THAT(names_of(profile(runtime, cached, {.items = 4})), ElementsAre("cache", "map (2)"));
 }
 
 TEST(Profile, KnowsStagesOfSeveralSourcesPathsAndParts) {
@@ -136,8 +136,8 @@ TEST(Profile, KnowsStagesOfSeveralSourcesPathsAndParts) {
   auto made = merge(std::vector<pipeline<int>>{small, large}) | flat_map(both, {.name = "both"}) |
               route([](int i) { return i % 2; }, map(add), map(add)) | batch(4);
   auto stages = profile(runtime, made, {.items = 8});
-  EXPECT_THAT(names_of(stages),
-              ElementsAre("source", "small", "source", "large", "merge", "both", "route", "batch"));
+  EXPECT_THAT(names_of(stages), ElementsAre("source (2)", "small", "source", "large", "merge",
+                                            "both", "route", "batch"));
   std::vector<std::uint64_t> given;
   for (auto& each : stages) given.push_back(each.trials.back().items);
   EXPECT_THAT(given, ElementsAre(8u, 8u, 8u, 8u, 16u, 32u, 32u, 8u));
