@@ -569,7 +569,8 @@ TEST(Description, GivesStagesOfOneNameDifferentNames) {
   auto batches = list_of(20) | batch(2) | unbatch() | batch(4) | unbatch();
   std::vector<std::string> names;
   for (auto& each : batches.describe().stages) names.push_back(each.name);
-  EXPECT_THAT(names, testing::ElementsAre("source", "batch", "unbatch", "batch (2)", "unbatch (2)"));
+  EXPECT_THAT(names,
+              testing::ElementsAre("source", "batch", "unbatch", "batch (2)", "unbatch (2)"));
 }
 
 TEST(Description, ANumberedNameIsNotThatOfAnotherStage) {
