@@ -21,7 +21,7 @@ to_host_stage::to_host_stage(const to_host_options& options)
       name_(options.name.empty() ? "to_host" : options.name) {
   options_.name = {};
   lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
-  lade::detail::require_host_accessible(name_, options.memory);
+  require_host_accessible(name_, options.memory);
 }
 
 // The function of the stage in one run.

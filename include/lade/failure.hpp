@@ -126,13 +126,17 @@ inline std::span<const stage_error> stage_error::others() const noexcept {
   return others_ ? std::span(*others_) : std::span<const stage_error>();
 }
 
+// For modules that retry calls themselves. pause_after(): the pause after a failed call. `attempt`:
+// number of that call, from 1. `draw`: a random number in [0, 1), for the jitter. require_retry():
+// throws error(invalid_argument), which begins with `doing` and names the option, if an option is
+// invalid.
+std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept;
+void require_retry(std::string_view doing, const retry& how);
+
 namespace detail {
 
 // Whether another call is allowed. Not if the device is lost, nor if `when` refuses or throws.
 bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noexcept;
-
-// The pause after a failed call. `attempt`: number of that call, from 1. `draw`: in [0, 1).
-std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept;
 
 // The failure options of one stage.
 struct failure_policy {
@@ -155,7 +159,6 @@ struct time_limits {
 
 // Throw error(invalid_argument) naming the stage or the run, and the option, if an option is
 // invalid. `policy`: that of a stage; its budget has no effect with on_error::fail.
-void require_retry(std::string_view stage, const retry& how);
 void require_budget(std::string_view stage, const error_budget& budget,
                     std::optional<on_error> policy = {});
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,

@@ -55,13 +55,9 @@ class memory_resource : public std::enable_shared_from_this<memory_resource> {
 std::shared_ptr<memory_resource> share_of(memory_resource& resource);
 std::shared_ptr<memory_resource> share_of(memory_resource* resource);
 
-namespace detail {
-
-// Throws error(invalid_argument), "<doing>: ...", if `memory`, the value of an option of that name,
-// is memory that the CPU cannot write. Null, the default, is allowed.
+// For stages with an option `memory`, whose value it is. Throws error(invalid_argument), which
+// begins with `doing`, if the CPU cannot write to that memory. Null, the default, is allowed.
 void require_host_accessible(std::string_view doing, const memory_resource* memory);
-
-}  // namespace detail
 
 // Pages of the host, the default of all pools; one object for the whole program. Allocations of 2
 // MiB and more are mapped and request transparent huge pages.

@@ -52,7 +52,7 @@ client_statistics client::stats() const {
 std::chrono::nanoseconds pause_before_next(const client_options& options,
                                            const failed_attempt& failure, unsigned attempt,
                                            double draw) noexcept {
-  auto pause = detail::pause_after(options.retry, attempt, draw);
+  auto pause = pause_after(options.retry, attempt, draw);
   if (failure.retry_after) pause = std::max<std::chrono::nanoseconds>(*failure.retry_after, pause);
   return std::min(pause, options.longest_pause);
 }

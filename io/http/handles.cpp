@@ -61,7 +61,7 @@ client_settings::client_settings(const client_options& requested)
   require_one_line(stage, "no_proxy", no_proxy);
   require_one_line(stage, "user_agent", user_agent);
   if (options.retry.attempts == 0) options.retry.attempts = 5;
-  detail::require_retry(stage, options.retry);
+  require_retry(stage, options.retry);
   detail::require_duration(stage, "longest_pause", options.longest_pause);
   detail::require_duration(stage, "connect_timeout", options.connect_timeout,
                            std::chrono::milliseconds(1));

@@ -27,11 +27,11 @@ std::shared_ptr<memory_resource> share_of(memory_resource* resource) {
   return resource ? share_of(*resource) : nullptr;
 }
 
-void detail::require_host_accessible(std::string_view doing, const memory_resource* memory) {
+void require_host_accessible(std::string_view doing, const memory_resource* memory) {
   if (!memory || memory->where().is_host_accessible()) return;
-  refuse_value(doing, "memory",
-               std::string(memory->name()) + " (" + to_string(memory->where()) + ")",
-               "memory that the CPU can write");
+  detail::refuse_value(doing, "memory",
+                       std::string(memory->name()) + " (" + to_string(memory->where()) + ")",
+                       "memory that the CPU can write");
 }
 
 static void* map_pages(std::size_t bytes, int flags) noexcept {

@@ -38,6 +38,21 @@ stage_error::stage_error(const stage_error& first, std::vector<stage_error> othe
   others_ = std::make_shared<const std::vector<stage_error>>(std::move(others));
 }
 
+std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept {
+  constexpr double longest = 1e9 * 86'400;  // a day
+  if (how.pause.count() <= 0) return {};
+  auto full = static_cast<double>(how.pause.count()) * std::pow(how.growth, attempt - 1);
+  auto pause = std::clamp(full, 0.0, longest) * (1 - std::clamp(how.jitter, 0.0, 1.0) * draw);
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(pause));
+}
+
+void require_retry(std::string_view doing, const retry& how) {
+  detail::require_count(doing, "retry.attempts", how.attempts);
+  detail::require_duration(doing, "retry.pause", how.pause);
+  detail::require_number(doing, "retry.growth", how.growth, 0, 1e6);
+  detail::require_number(doing, "retry.jitter", how.jitter, 0, 1);
+}
+
 namespace detail {
 
 static bool is_device_lost(const std::exception_ptr& failure) noexcept {
@@ -59,26 +74,11 @@ bool is_worth_retrying(const retry& how, const std::exception_ptr& failure) noex
   }
 }
 
-std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double draw) noexcept {
-  constexpr double longest = 1e9 * 86'400;  // a day
-  if (how.pause.count() <= 0) return {};
-  auto full = static_cast<double>(how.pause.count()) * std::pow(how.growth, attempt - 1);
-  auto pause = std::clamp(full, 0.0, longest) * (1 - std::clamp(how.jitter, 0.0, 1.0) * draw);
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(pause));
-}
-
 std::chrono::nanoseconds time_limits::left(std::chrono::nanoseconds since_first) const noexcept {
   auto left = std::chrono::nanoseconds::max();
   if (call.count() > 0) left = call;
   if (item.count() > 0) left = std::min(left, std::max(item - since_first, {}));
   return left;
-}
-
-void require_retry(std::string_view stage, const retry& how) {
-  require_count(stage, "retry.attempts", how.attempts);
-  require_duration(stage, "retry.pause", how.pause);
-  require_number(stage, "retry.growth", how.growth, 0, 1e6);
-  require_number(stage, "retry.jitter", how.jitter, 0, 1);
 }
 
 void require_budget(std::string_view stage, const error_budget& budget,

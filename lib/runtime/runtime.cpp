@@ -27,7 +27,7 @@ static std::size_t most_reactors(const runtime_options& options) {
 }
 
 static memory_resource& memory_of(const runtime_options& options) {
-  detail::require_host_accessible("make a runtime", options.memory);
+  require_host_accessible("make a runtime", options.memory);
   return options.memory ? *options.memory : host_memory();
 }
 

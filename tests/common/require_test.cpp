@@ -240,9 +240,9 @@ TEST(Require, OptionsOfRuntimesPoolsAndServers) {
 
 TEST(RetryPause, IsANumberWhateverTheOptionsAre) {
   retry grows{.pause = 0ns, .growth = 1e6};
-  EXPECT_EQ(detail::pause_after(grows, 1000, 0.5), 0ns);
+  EXPECT_EQ(pause_after(grows, 1000, 0.5), 0ns);
   grows.pause = std::chrono::nanoseconds::max();
-  EXPECT_EQ(detail::pause_after(grows, 1000, 0), 24h);
+  EXPECT_EQ(pause_after(grows, 1000, 0), 24h);
 }
 
 TEST(Later, SaturatesAtTheLastTimePoint) {

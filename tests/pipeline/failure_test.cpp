@@ -181,10 +181,10 @@ TEST(Retry, PausesEndWithTheRun) {
 
 TEST(Retry, PausesGrowAndAreShortenedAtRandom) {
   retry how{.pause = 100ms, .growth = 3, .jitter = 0.5};
-  EXPECT_EQ(detail::pause_after(how, 1, 0), 100ms);
-  EXPECT_EQ(detail::pause_after(how, 3, 0), 900ms);
-  EXPECT_EQ(detail::pause_after(how, 1, 0.5), 75ms);
-  EXPECT_EQ(detail::pause_after(how, 1000, 0), 24h);
+  EXPECT_EQ(pause_after(how, 1, 0), 100ms);
+  EXPECT_EQ(pause_after(how, 3, 0), 900ms);
+  EXPECT_EQ(pause_after(how, 1, 0.5), 75ms);
+  EXPECT_EQ(pause_after(how, 1000, 0), 24h);
 }
 
 TEST(Retry, OfItemsThatCannotBeCopiedIsRefused) {

@@ -28,6 +28,8 @@ REPORTS = ["lade/dashboard.hpp", "lade/metrics.hpp", "lade/metrics_server.hpp", 
 REPORTING = "lib/observability/"
 
 TYPE = re.compile(r"^(?:class|struct|enum class|concept|using) (\w+)", re.M)
+FUNCTION = re.compile(r"^(?!(?:using|return|class|struct|enum|namespace|static_assert|requires)\b)"
+                      r"(?:\[\[\w+\]\] )?[A-Za-z_][\w:<>,&*. ]*[ &*>](\w+)\([^;{]*\)[^;{()]*[;{]", re.M)
 DETAIL = re.compile(r"^namespace detail \{$(.*?)^\}  // namespace detail$", re.M | re.S)
 
 
@@ -87,20 +89,32 @@ def is_report(path):
     return path == UMBRELLA or path.startswith(REPORTING) or path.removeprefix("include/") in REPORTS
 
 
+def declared(text):
+    """The names of types, and those of functions with the bracket that begins their arguments."""
+    return set(TYPE.findall(text)) | {name + "(" for name in FUNCTION.findall(text)}
+
+
 def engine_names(root):
-    """The types of the engine: those of its private headers, and private ones in public headers.
-    Not those that public headers declare as well."""
+    """The types and functions of the engine: those of its private headers, and private ones in
+    public headers. Not those that public headers declare as well."""
     private, public = set(), set()
     for path in (pathlib.Path(root) / "include/lade").glob("*.hpp"):
         text = path.read_text()
         for inner in DETAIL.findall(text):
-            private |= set(TYPE.findall(inner))
-        public |= set(TYPE.findall(DETAIL.sub("", text)))
+            private |= declared(inner)
+        public |= declared(DETAIL.sub("", text))
         public |= set(re.findall(r"^using detail::(\w+);", text, re.M))
     for path in (pathlib.Path(root) / "include/lade/detail").rglob("*.hpp"):
         if not is_utility(path.relative_to(pathlib.Path(root) / "include").as_posix()):
-            private |= set(TYPE.findall(path.read_text()))
+            private |= declared(path.read_text())
     return private - public
+
+
+def functions_of_modules(root, registry):
+    """Members too: a module may have a function with the name of one of the engine."""
+    texts = ((pathlib.Path(root) / path).read_text() for path in modules.sources_on_disk(root)
+             if owner(registry, path) and is_outside_engine(registry, path))
+    return {name for text in texts for name in re.findall(r"\b(\w+\()[^;]*?\)[^;{]*\{", text)}
 
 
 def code(line):
@@ -110,9 +124,10 @@ def code(line):
 def engine_uses(text, names):
     """Names with `detail::`, and without it those of several words, which mean nothing else."""
     for number, line in enumerate(map(code, text.splitlines()), 1):
-        for before, name in re.findall(r"(?<![\w.:>])((?:\w+::)*)(\w+)", line):
+        for before, name, call in re.findall(r"(?<![\w.:>])((?:\w+::)*)(\w+)\b(\(?)", line):
             is_plain = before == "" and "_" in name
-            if name in names and (is_plain or before.endswith("detail::")):
+            is_engine = name in names or (call and name + call in names)
+            if is_engine and (is_plain or before.endswith("detail::")):
                 yield number, name
 
 
@@ -129,7 +144,7 @@ def faults(root):
     outside = pathlib.Path(root) / OUTSIDE
     if outside.exists() and "detail" in outside.read_text():
         yield f"{OUTSIDE}: may not use what is private"
-    engine = engine_names(root)
+    engine = engine_names(root) - functions_of_modules(root, registry)
     for path in modules.sources_on_disk(root):
         if path in made:
             continue
