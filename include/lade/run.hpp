@@ -184,9 +184,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // the items that the consumer has taken. Items that are ready but not taken are delivered by
   // the run that resumes. Any thread, at any time.
   //
-  // Blocks until the run has opened its stages. A thread of a runtime must not block: there,
-  // state() throws error(invalid_argument) until then. Throws error(invalid_argument) with the
-  // reason if a stage makes an exact state impossible.
+  // - Blocking: until the run has opened its stages.
+  // - Errors: error(wrong_thread) if it would have to block on a thread of a runtime.
+  //   error(invalid_argument) with the reason if a stage makes an exact state impossible.
   lade::state state() const { return state_->state(); }
 
   // The counters of all stages up to now. Any thread, at any time.
