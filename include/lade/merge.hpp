@@ -51,15 +51,15 @@ struct merge_options {
 
   // With merge_order::weighted: the seed of the draws, which also depend on the epoch of the run.
   std::uint64_t seed = 0;
-
-  // A copy of the options with the weights of `epoch`.
-  merge_options in(std::uint64_t epoch) const;
 };
 
 namespace detail {
 
 // Throws error(invalid_argument) if there are weights that the order does not use.
 void require_weights_used(const merge_options& options);
+
+// A copy of the options with the weights of the epoch.
+merge_options with_weights_of(std::uint64_t epoch, const merge_options& options);
 
 // Chooses the input of each turn. Throws error(invalid_argument) if the weights are invalid.
 class turn_order {
@@ -264,7 +264,8 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
     if (options.order == merge_order::arrival)
       return detail::merge_arrivals(inputs, run, counters, options.end);
     auto begin = [&] {
-      return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
+      auto of_epoch = detail::with_weights_of(run.pass->epoch, options);
+      return detail::turn_order(of_epoch, inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
     auto made = run.choosing(order.text());
