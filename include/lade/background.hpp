@@ -106,7 +106,7 @@ class background_stage {
 //   ... | lade::map(lade::io::read) | lade::background(refresh, {.name = "refresh"}, mine) | ...
 //
 // `work(arguments...)` returns a task<>. Every run calls it once, with copies of the arguments,
-// when it opens the step. The run does not wait for it before it delivers items.
+// when it opens the stage (see run.hpp). The run does not wait for it before it delivers items.
 //
 // Thread: the coroutine resumes on a reactor, so it must not compute or block there (see compute in
 // thread_pool.hpp).
@@ -115,8 +115,8 @@ class background_stage {
 // then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
 // return earlier. If it throws anything else, the run ends with a stage_error that has its name.
 //
-// Caches: if a cache yields all items of a pass, the steps before the cache are not opened, and
-// their background work is not started.
+// Caches: if a cache yields all items of a run, the stages before the cache are not opened, and
+// background work there is not started.
 template <class F, class... Args>
 background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
     F&& work, const background_options& options = {}, Args&&... arguments) {

@@ -36,7 +36,7 @@ enum class merge_order : std::uint8_t {
 // When a merge ends.
 enum class merge_end : std::uint8_t {
   last,   // when all inputs have ended; an input that has ended is skipped
-  first,  // when it is the turn of an input that has ended
+  first,  // when it is the turn of an input that has ended; by arrival, when an input has ended
 };
 
 struct merge_options {
@@ -46,7 +46,8 @@ struct merge_options {
   // Only with merge_order::weighted: a weight per input, with a sum above 0.
   std::vector<double> weights = {};
 
-  // The same for an epoch. If set, replaces `weights`. Called when a run opens the merge.
+  // The same for an epoch. If set, replaces `weights`. Called on the CPU pool when a run opens the
+  // merge (see run.hpp).
   std::function<std::vector<double>(std::uint64_t epoch)> weights_of = {};
 
   // With merge_order::weighted: the seed of the draws, which also depend on the epoch of the run.
@@ -194,9 +195,9 @@ std::tuple<async_generator<In>...> open_each(const open_context& run, stage_coun
 }  // namespace detail
 
 // Makes one pipeline of several by a coroutine. `coroutine(async_generator<In>...)` returns an
-// async_generator of the new items. A run calls it when it opens the stage, and again after a
-// failure that is skipped. The coroutine may take from each input at any time, and may return
-// before they have ended. As for `through`, run::state() throws unless the options name a
+// async_generator of the new items. A run calls it when it opens the stage (see run.hpp), and again
+// after a failure that is skipped. The coroutine may take from each input at any time, and may
+// return before they have ended. As for `through`, run::state() throws unless the options name a
 // lineage_rule.
 template <class F, class... In>
 auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {

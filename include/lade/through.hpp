@@ -305,8 +305,8 @@ class through_stage {
 };
 
 // A custom stage: `stage(async_generator<In>, arguments...)` is a coroutine that returns an
-// async_generator of new items. A run calls it when it opens the stage, and again after a failure
-// that is skipped:
+// async_generator of new items. A run calls it when it opens the stage (see run.hpp), and again
+// after a failure that is skipped:
 //
 //   auto large = lade::through(at_least, {.lineage = lade::lineage_rule::consumed}, 64);
 //

@@ -105,8 +105,8 @@ class slot_calls {
   virtual item_view argument(std::size_t slot) const noexcept = 0;
   virtual item_view result(std::size_t slot) const noexcept = 0;
 
-  // Copies the item for another attempt. Returns false if it cannot be copied. put_copy_back() moves
-  // the copy into the slot.
+  // Copies the item for another attempt. Returns false if it cannot be copied. put_copy_back()
+  // moves the copy into the slot.
   virtual bool copy(std::size_t number, std::size_t slot) = 0;
   virtual void put_copy_back(std::size_t number, std::size_t slot) = 0;
   virtual void drop_copy(std::size_t number) noexcept = 0;

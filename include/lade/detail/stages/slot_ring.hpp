@@ -23,8 +23,8 @@
 
 namespace lade::detail {
 
-// When the consumer wakes feeders that wait for a slot: as soon as one slot is free, when a quarter of
-// the slots is free, or when half of those is that feeders do not hold. The later, the fewer
+// When the consumer wakes feeders that wait for a slot: as soon as one slot is free, when a quarter
+// of the slots is free, or when half of those is that feeders do not hold. The later, the fewer
 // switches between threads, and the fewer items are ahead of the consumer.
 enum class refill : std::uint8_t { at_once, at_quarter, at_half };
 
@@ -73,8 +73,8 @@ struct slot_ring_options {
 // - Waiting: a coroutine that finds no slot parks, under the same lock as it looked. The thread
 //   that provides a slot assigns it to a parked coroutine and settles that one under the lock, then
 //   unlocks and resumes it. So no wake-up is lost, and a resumed coroutine does not look again.
-// - Batching: the consumer wakes feeders when wake_feeder_at() slots are free, not at every slot. The
-//   remaining slots keep all workers busy.
+// - Batching: the consumer wakes feeders when wake_feeder_at() slots are free, not at every slot.
+//   The remaining slots keep all workers busy.
 // - Several feeders: each holds one slot while it waits for its next item. So with as many slots
 //   beyond the number of feeders as may be queued, a slow feeder never stops the others.
 // - Memory: with `waits_for_memory`, feeders also park while the budget is exhausted. The consumer
