@@ -126,10 +126,12 @@ background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
   return {std::forward<F>(work), options, {std::forward<Args>(arguments)...}};
 }
 
-// The same for code that a stage calls, such as a store. Starts `work` beside the run of the
-// calling coroutine, unless that run has started work with the same `key` before. Returns whether
-// it started the work. Outside a run it does nothing and returns false. `where`: the execution
-// context of the calling coroutine.
+// The same for code that a stage calls, such as a store. Starts `work()` as background work of the
+// run of the calling coroutine, unless that run has started work with the same `key` before.
+// Returns whether it started the work. Outside a run it does nothing and returns false.
+//
+// `where`: the execution context of the calling coroutine. `key`: an address that identifies the
+// work, such as that of the store. `name`: the name in errors.
 bool start_background(const context& where, const void* key, std::string name,
                       const std::function<task<>()>& work);
 

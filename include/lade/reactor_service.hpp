@@ -33,7 +33,7 @@ class reactor_timer : private detail::timer {
   reactor_timer(const reactor_timer&) = delete;
   reactor_timer& operator=(const reactor_timer&) = delete;
 
-  // Has expired() called once at the time `when`, and not at an earlier time that was set.
+  // Calls expired() once, when the time `when` has come. Replaces the time that was set before.
   void set(reactor_thread& where, clock::time_point when) noexcept {
     cancel(where);
     deadline = when;
@@ -71,13 +71,13 @@ class reactor_timer : private detail::timer {
 //   };
 //
 // In each turn the reactor calls ready() for every descriptor with events, then expired() if the
-// timer is due, then end_turn() once. A service must resume coroutines in end_turn() only, since
-// they may call the service again.
+// timer is due, then end_turn() once. ready() and expired() must not resume coroutines, because
+// these may call the service again: they record which ones to resume, and end_turn() resumes them.
 //
 // The reactor destroys its services when the runtime ends. Polls that are still armed, such as
 // those of idle connections, do not keep a runtime alive and end with it.
 //
-// Coroutines use a service through an awaitable that derives from service_await.
+// Coroutines use a service through an awaiter that derives from service_await.
 class reactor_service {
  public:
   using clock = std::chrono::steady_clock;

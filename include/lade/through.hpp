@@ -29,9 +29,9 @@ namespace lade {
 struct through_options {
   std::string_view name = {};  // stage name in statistics and errors
 
-  // How the stage makes output items from input items. The run fails at the first item that is seen
-  // to break the rule. It also fails at the end of the stage if the lineage of an item that it took
-  // is missing.
+  // How the stage makes output items from input items; see lineage_rule.hpp. The run fails at the
+  // first item that is seen to break the rule. It also fails at the end of the stage if the lineage
+  // of an item that it took is missing.
   lineage_rule lineage = lineage_rule::unspecified;
 
   // Policy if the coroutine throws; run_options::on_error does not apply.
