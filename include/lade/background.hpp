@@ -106,7 +106,7 @@ class background_stage {
 //   ... | lade::map(lade::io::read) | lade::background(refresh, {.name = "refresh"}, mine) | ...
 //
 // `work(arguments...)` returns a task<>. Every run calls it once, with copies of the arguments,
-// when it opens the step. The run does not wait for it before it delivers items.
+// when it opens the stage (see run.hpp). The run does not wait for it before it delivers items.
 //
 // Thread: the coroutine resumes on a reactor, so it must not compute or block there (see compute in
 // thread_pool.hpp).
@@ -115,8 +115,8 @@ class background_stage {
 // then throw error(stopped), which ends it. The run waits for its end. The coroutine may also
 // return earlier. If it throws anything else, the run ends with a stage_error that has its name.
 //
-// Caches: if a cache yields all items of a pass, the steps before the cache are not opened, and
-// their background work is not started.
+// Caches: if a cache yields all items of a run, the stages before the cache are not opened, and
+// background work there is not started.
 template <class F, class... Args>
 background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
     F&& work, const background_options& options = {}, Args&&... arguments) {
@@ -126,10 +126,12 @@ background_stage<std::decay_t<F>, std::decay_t<Args>...> background(
   return {std::forward<F>(work), options, {std::forward<Args>(arguments)...}};
 }
 
-// The same for code that a stage calls, such as a store. Starts `work` beside the run of the
-// calling coroutine, unless that run has started work with the same `key` before. Returns whether
-// it started the work. Outside a run it does nothing and returns false. `where`: the execution
-// context of the calling coroutine.
+// The same for code that a stage calls, such as a store. Starts `work()` as background work of the
+// run of the calling coroutine, unless that run has started work with the same `key` before.
+// Returns whether it started the work. Outside a run it does nothing and returns false.
+//
+// `where`: the execution context of the calling coroutine. `key`: an address that identifies the
+// work, such as that of the store. `name`: the name in errors.
 bool start_background(const context& where, const void* key, std::string name,
                       const std::function<task<>()>& work);
 

@@ -36,7 +36,10 @@
 namespace lade {
 
 struct batch_options {
-  std::size_t size = 1;    // items in a batch: 1 to 1,073,741,824
+  // Items in a batch: 1 to 1,073,741,824. It may be larger than the input: memory is allocated for
+  // at most 4,096 items in advance.
+  std::size_t size = 1;
+
   bool drop_last = false;  // whether to drop a last batch that is not full
 };
 

@@ -33,6 +33,7 @@ class byte_reader {
   // The name in errors: a path, a URL without secrets, "a.tar/x.jpg".
   virtual const std::string& name() const noexcept = 0;
 
+  // The number of bytes.
   virtual std::uint64_t size() const = 0;
 
   // The entity tag of the bytes, without quotes. As long as the strong tag of an object is the

@@ -22,7 +22,8 @@
 
 namespace lade {
 
-// The limits of a cache. Any values are valid. Without limits, a cache keeps all items.
+// The limits of a cache. Any values are valid, but `bytes` only for items whose bytes are known:
+// see cache(). Without limits, a cache keeps all items.
 struct cache_options {
   std::uint64_t items = ~std::uint64_t{0};
   std::uint64_t bytes = ~std::uint64_t{0};

@@ -24,6 +24,15 @@ struct path_place;
 // The execution context of a coroutine. `co_await this_context()` returns the context of the
 // coroutine that contains the expression. An awaited coroutine inherits the context of its awaiter,
 // so functions need no parameter for it.
+//
+// Programs and modules may read `runtime`, `stop`, `memory`, `stage_number`, `epoch`, `trace` and
+// stage_name(). In a copy for with_context() they may also set:
+// - `stop`: another source of cancellation.
+// - `memory`: another pool; null for memory outside of the budget.
+// - `claim`: null, so that its allocations do not wait for the budget.
+// - `home`: `&runtime->pool()`, to resume on the CPU pool.
+//
+// The other members are for the library; a copy keeps them.
 struct context {
   lade::runtime* runtime = nullptr;  // null outside a runtime
   detail::executor* home = nullptr;  // resumes its coroutines; null: the thread that wakes them

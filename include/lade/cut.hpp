@@ -184,13 +184,17 @@ class prefetch_stage {
 };
 
 // take yields the first `count` items; skip yields all items after the first `count`. Both are free
-// if the items are reached by index. Any count is valid.
+// if the items are reached by index (see from.hpp).
+//
+// Any count is valid. But the items of a run are numbered up to 2^62, before skip too: the run
+// fails with error(limit_exceeded) at an item behind that, such as the first item of
+// `from_index(5, ...) | repeat(~0) | skip(~0)`.
 inline take_stage take(std::uint64_t count) noexcept { return take_stage(count); }
 inline skip_stage skip(std::uint64_t count) noexcept { return skip_stage(count); }
 
-// Yields all items `count` times. A shuffle before the repeat uses another order in each round. A
-// count of 0 yields no items. A count of ~0 repeats without end; then size() is unknown. Any count
-// is valid.
+// Yields all items `count` times. A shuffle before the repeat uses another order in each round. Any
+// count is valid. A count of 0 yields no items. A count of ~0 repeats without end; then size() is
+// unknown.
 inline repeat_stage repeat(std::uint64_t count) noexcept { return repeat_stage(count); }
 
 // Keeps up to `count` items ready, from 1 to 1,048,576, so that the stages before it run while the

@@ -40,9 +40,10 @@ class draw_stage {
   detail::order_step step_;
 };
 
-// Draws `count` items of a source whose items are reached by index, with replacement. The
-// probability of an item is proportional to its weight. A draw depends only on the seed, on the
-// run's epoch and on the number of the draw. So shards behind it are parts of the same draws.
+// Draws `count` items of a source whose items are reached by index (see from.hpp), with
+// replacement. The probability of an item is proportional to its weight. A draw depends only on the
+// seed, on the run's epoch and on the number of the draw. So shards behind it are parts of the same
+// draws.
 //
 // Cost: the time of a draw does not depend on the number of items. The weights take 16 bytes each,
 // shared by all copies of the pipeline.

@@ -51,8 +51,9 @@ class step_of {
 };
 
 struct equal_steps_options {
-  // Steps per epoch, the same on all ranks. Further items are not delivered. Default:
-  // pipeline::size() of the input.
+  // Steps per epoch, the same on all ranks. Any number is valid. With 0, the stage yields nothing.
+  // If the input has more items, the rest is not delivered; if it has fewer, they are repeated.
+  // Default: pipeline::size() of the input.
   std::optional<std::uint64_t> steps = {};
 };
 

@@ -40,8 +40,8 @@ struct retry {
   unsigned attempts = 0;
 
   std::chrono::nanoseconds pause = std::chrono::milliseconds(100);  // first pause: 0 to a day
-  double growth = 2;                                                // 0 to 1,000,000
-  double jitter = 0.5;                                              // 0 to 1
+  double growth = 2;    // 0 to 1,000,000; with 0, only the first pause is more than 0
+  double jitter = 0.5;  // 0 to 1
 
   // Called with the exception; returns whether another call is worth it. Default: always. A failure
   // with condition::device_lost is never retried.
@@ -50,7 +50,8 @@ struct retry {
 
 // How many items may fail under a policy that lets the run continue. One failure more ends the run
 // with that failure. Items that are substituted count. Attempts that are followed by another do
-// not. Without a count and a rate, any number of items may fail.
+// not. With a count and a rate, the first of the two that is exceeded ends the run. With neither,
+// any number of items may fail.
 //
 // Which budget applies to a failure:
 // - If the stage's options have a count or a rate, that budget alone applies. The run's budget does
@@ -63,8 +64,8 @@ struct retry {
 // taken if they are more. So parts of a flat_map count, and so do items that a cache yields again.
 struct error_budget {
   std::optional<std::uint64_t> count = {};  // 0: no item may fail
-  std::optional<double> rate = {};          // 0 to 1, of the items started ...
-  std::uint64_t probation = 0;              // ... which applies once so many are started
+  std::optional<double> rate = {};          // share of the started items: 0 to 1
+  std::uint64_t probation = 0;              // started items from which on the rate applies
 
   bool is_given() const noexcept { return count || rate; }
 };

@@ -314,7 +314,8 @@ class flat_map_stage {
 };
 
 // Replaces every item by the items of `function(item)`, its parts. The function returns a range, or
-// an async_generator, whose items are passed on as soon as they are yielded.
+// an async_generator, whose items are passed on as soon as they are yielded. A std::string is a
+// range too: its parts are its characters.
 //
 // Ownership: elements are moved out of a container. Elements of a view (a std::span, a
 // std::string_view) are copied; the memory that the view refers to must outlive the run.

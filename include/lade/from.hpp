@@ -30,7 +30,8 @@ struct from_options {
 
 // Returns a pipeline that yields the items of `source`:
 // - A vector, span, array or other random-access range. Its items are reached by index, so that
-//   shuffle, shard, take, skip and repeat are free.
+//   shuffle, shard, take, skip and repeat are free: they only compute which item is next. A
+//   std::string is such a range: its items are its characters.
 // - An index source (index_source.hpp), such as io::token_windows. The same.
 // - A listing (index_source.hpp), such as io::files. It yields items while it is being listed, also
 //   behind take and skip. If it is shuffled, drawn, sharded or repeated, it is first listed

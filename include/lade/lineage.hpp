@@ -91,11 +91,13 @@ class lineage {
   // empty.
   void merge(const lineage& other) {
     if (other.empty()) return;
-    members_ = empty() ? other.members_ : members_with(other);
-    if (other.many_)
-      merge_many(other);
-    else
-      add(other.one_);
+    if (empty() && !other.many_) {
+      one_ = other.one_;
+      members_ = other.members_;
+    } else {
+      members_ = empty() ? other.members_ : members_with(other);
+      merge_ranges(other);
+    }
     latest_ = other.latest_;
     part_ = other.part_;
     whole_ = other.whole_;
@@ -124,7 +126,7 @@ class lineage {
     return mixed + other.members_ * 0xc2b2ae35U + distance;
   }
 
-  void merge_many(const lineage& other);
+  void merge_ranges(const lineage& other);
   void insert(range added);
 
   range one_ = nothing;

@@ -44,11 +44,16 @@ struct map_options {
   // 1,048,576. Default: the value of `concurrency`.
   std::optional<unsigned> buffer = {};
 
-  // The limit in bytes of the finished items that wait for the next stage, and of the items in
-  // flight. Each of the latter counts as the largest result so far, so only results that are larger
-  // than all before exceed the limit. So a single large one makes the stage work on fewer items at
-  // a time from then on. Until the first result is known, at most `concurrency` items are in
-  // flight, whatever their size. One item is always allowed. For the bytes of an item see cache().
+  // The limit in bytes of the results. While one more would exceed it, the stage takes no item.
+  // These count:
+  // - A finished item that waits for the next stage: its bytes, as cache() counts them.
+  // - An item in flight, whose result is not known: the bytes of the largest result so far.
+  //
+  // So:
+  // - Until the first result is known, `concurrency` items are in flight, whatever their size.
+  // - The limit is exceeded only by a result that is larger than all before.
+  // - After one large result, fewer items are in flight for the rest of the run.
+  // - One item is always allowed.
   std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   item_order order = item_order::input;
@@ -353,7 +358,9 @@ class map_stage {
 // looks items up by at(), which throws for an item that is not found, or by operator[] if there is
 // no at().
 //
-// Lifetime: the stage frees the item after the call, so the result must not refer to it.
+// Lifetime: the stage destroys the item after the call, on the thread of the call: for a task, on a
+// reactor. So the result must not refer to it. Items that a stopped run has left may be destroyed
+// on any thread of the runtime and its pools, or on the thread that destroys the run.
 //
 // Thread: a plain function runs on the CPU pool, or on the pool of the options. A function that
 // returns a task runs on the reactor, where it may only await (read, sleep, ask a server) and must

@@ -36,7 +36,7 @@ enum class merge_order : std::uint8_t {
 // When a merge ends.
 enum class merge_end : std::uint8_t {
   last,   // when all inputs have ended; an input that has ended is skipped
-  first,  // when it is the turn of an input that has ended
+  first,  // when it is the turn of an input that has ended; by arrival, when an input has ended
 };
 
 struct merge_options {
@@ -46,20 +46,21 @@ struct merge_options {
   // Only with merge_order::weighted: a weight per input, with a sum above 0.
   std::vector<double> weights = {};
 
-  // The same for an epoch. If set, replaces `weights`. Called when a run opens the merge.
+  // The same for an epoch. If set, replaces `weights`. Called on the CPU pool when a run opens the
+  // merge (see run.hpp).
   std::function<std::vector<double>(std::uint64_t epoch)> weights_of = {};
 
   // With merge_order::weighted: the seed of the draws, which also depend on the epoch of the run.
   std::uint64_t seed = 0;
-
-  // A copy of the options with the weights of `epoch`.
-  merge_options in(std::uint64_t epoch) const;
 };
 
 namespace detail {
 
 // Throws error(invalid_argument) if there are weights that the order does not use.
 void require_weights_used(const merge_options& options);
+
+// A copy of the options with the weights of the epoch.
+merge_options with_weights_of(std::uint64_t epoch, const merge_options& options);
 
 // Chooses the input of each turn. Throws error(invalid_argument) if the weights are invalid.
 class turn_order {
@@ -194,9 +195,9 @@ std::tuple<async_generator<In>...> open_each(const open_context& run, stage_coun
 }  // namespace detail
 
 // Makes one pipeline of several by a coroutine. `coroutine(async_generator<In>...)` returns an
-// async_generator of the new items. A run calls it when it opens the stage, and again after a
-// failure that is skipped. The coroutine may take from each input at any time, and may return
-// before they have ended. As for `through`, run::state() throws unless the options name a
+// async_generator of the new items. A run calls it when it opens the stage (see run.hpp), and again
+// after a failure that is skipped. The coroutine may take from each input at any time, and may
+// return before they have ended. As for `through`, run::state() throws unless the options name a
 // lineage_rule.
 template <class F, class... In>
 auto combine(F coroutine, const through_options& options, const pipeline<In>&... inputs) {
@@ -264,7 +265,8 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
     if (options.order == merge_order::arrival)
       return detail::merge_arrivals(inputs, run, counters, options.end);
     auto begin = [&] {
-      return detail::turn_order(options.in(run.pass->epoch), inputs.size(), run.round());
+      auto of_epoch = detail::with_weights_of(run.pass->epoch, options);
+      return detail::turn_order(of_epoch, inputs.size(), run.round());
     };
     auto order = detail::begin_with(begin, run, counters);
     auto made = run.choosing(order.text());

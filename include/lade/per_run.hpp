@@ -21,7 +21,7 @@ struct open_context;
 }  // namespace detail
 
 // The run that a function is made for, and the stage that calls the function. A copy refers to the
-// same run. Any thread. Valid until the run has ended, so as long as the function exists.
+// same run. Any thread. Valid until the run has ended; the function is destroyed before.
 class stage_run {
  public:
   // For stages: the run, and the place at which the stage is opened.
@@ -62,9 +62,9 @@ class stage_run {
 // function. One that returns a std::optional filters the items; one that returns a std::vector,
 // with unbatch behind the map, makes several items of one.
 //
-// Threads: `make` is called on the CPU pool when a run opens the stage, possibly for several runs
-// at a time. The function is called as map says: by several threads at a time, through a const
-// reference.
+// Threads: `make` is called on the CPU pool when a run opens the stage (see run.hpp), possibly for
+// several runs at a time. The function is called as map says: by several threads at a time, through
+// a const reference.
 //
 // Lifetime: the function is destroyed on a thread of the run after its last call, before the run
 // ends.
@@ -85,9 +85,9 @@ class stage_run {
 //
 // A function that copies batches elsewhere may have a member `host_memory() const`, which returns a
 // memory_resource&: the memory from which the function copies fastest. A batch_into before the
-// stage then allocates its tensors there, and so are the function's own buffers, unless the options
-// of the map name a memory. A std::shared_ptr owns the resource, or it outlives the pipelines, the
-// runtime and all buffers: see memory_resource.hpp.
+// stage then allocates its tensors there. The function's own buffers come from there too, unless
+// the options of the map name a memory. A std::shared_ptr owns the resource, or it outlives the
+// pipelines, the runtime and all buffers: see memory_resource.hpp.
 template <class Make>
 class per_run {
   static_assert(std::is_invocable_v<const Make&, const stage_run&>,

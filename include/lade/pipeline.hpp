@@ -54,9 +54,6 @@ class pipeline {
  public:
   using value_type = T;
 
-  explicit pipeline(detail::counted_ptr<const detail::node<T>> last) noexcept
-      : last_(std::move(last)) {}
-
   // Starts a run, one pass over the pipeline; see run.hpp. The runtime must outlive the run.
   run<T> start(runtime& where, const run_options& options = {}) const;
 
@@ -68,24 +65,30 @@ class pipeline {
   //
   // Returns nothing if only a run can determine the number: behind listings and streams, filters,
   // functions that return optionals, flat_map, unbatch, routes, weighted merges, windows, custom
-  // coroutines, and stages that group items by their contents.
+  // coroutines, a repeat without end, and stages that group items by their contents.
   std::optional<std::uint64_t> size() const { return last()->facts().size(); }
 
-  // For stages: opens the pipeline for one run and returns its generator.
+  // The members below are for the library. Programs and modules need none of them: a custom stage
+  // applies other stages to the pipeline (see `accepts`), a custom source is an argument of from().
+
+  explicit pipeline(detail::counted_ptr<const detail::node<T>> last) noexcept
+      : last_(std::move(last)) {}
+
+  // Opens the stages for one run and returns the generator of the last one.
   async_generator<T> open(const detail::open_context& run) const {
     return async_generator<T>(last()->open_in(run));
   }
 
-  // For stages: the pipeline with one more step of its order. Returns nothing if its items are not
-  // reached by index.
+  // If this pipeline is a source whose items are reached by index (see from.hpp), returns the
+  // source with `step` added to its order: a shuffle, draw, shard, take, skip or repeat, which then
+  // only computes indices. Otherwise returns nothing.
   std::optional<pipeline> then(const detail::order_step& step) const {
     auto ordered = last()->then(step);
     if (!ordered) return std::nullopt;
     return pipeline(std::move(ordered));
   }
 
-  // For runs and profiles: the node of the last stage. Throws error(invalid_argument) if this
-  // pipeline has been moved from.
+  // The last stage. Throws error(invalid_argument) if this pipeline has been moved from.
   const detail::counted_ptr<const detail::node<T>>& last() const {
     if (!last_) detail::refuse_moved_pipeline();
     return last_;
@@ -96,8 +99,8 @@ class pipeline {
 };
 
 // Whether S is a stage that can follow P: a class with a member `attach(pipeline) const`, which
-// returns the pipeline behind the stage. The pipeline need not be complete: in a path of a route or
-// tee, it begins at the path.
+// returns the pipeline behind the stage. attach() must not run the pipeline that it gets: in a path
+// of a route or tee, that pipeline begins at the path, without a source.
 template <class P, class S>
 concept accepts = requires(const P& in, const S& stage) { stage.attach(in); };
 
@@ -111,7 +114,8 @@ auto operator|(const P& in, const S& stage) {
 template <class T, class S>
   requires(!accepts<pipeline<T>, S>)
 pipeline<T> operator|(const pipeline<T>& in, const S&) {
-  static_assert(!std::movable<T>, "lade: the stage does not take items of this type");
+  static_assert(!std::movable<T>,
+                "lade: not a stage, or the stage does not take items of this type");
   return in;
 }
 

@@ -13,7 +13,8 @@
 namespace lade {
 
 // A thread of a runtime that waits for descriptors, timers and system calls. See
-// reactor_service::where() for the reactor of a service. Modules use three of its members:
+// reactor_service::where() for the reactor of a service. Modules use three of its members, and
+// leave the others to the library:
 //
 // - `service<S>()`: its service of class S, created on first use. On its thread only. Rethrows
 //   exceptions of the constructor of S.
@@ -32,7 +33,7 @@ class reactor_timer : private detail::timer {
   reactor_timer(const reactor_timer&) = delete;
   reactor_timer& operator=(const reactor_timer&) = delete;
 
-  // Has expired() called once at the time `when`, and not at an earlier time that was set.
+  // Calls expired() once, when the time `when` has come. Replaces the time that was set before.
   void set(reactor_thread& where, clock::time_point when) noexcept {
     cancel(where);
     deadline = when;
@@ -70,13 +71,13 @@ class reactor_timer : private detail::timer {
 //   };
 //
 // In each turn the reactor calls ready() for every descriptor with events, then expired() if the
-// timer is due, then end_turn() once. A service must resume coroutines in end_turn() only, since
-// they may call the service again.
+// timer is due, then end_turn() once. ready() and expired() must not resume coroutines, because
+// these may call the service again: they record which ones to resume, and end_turn() resumes them.
 //
 // The reactor destroys its services when the runtime ends. Polls that are still armed, such as
 // those of idle connections, do not keep a runtime alive and end with it.
 //
-// Coroutines use a service through an awaitable that derives from service_await.
+// Coroutines use a service through an awaiter that derives from service_await.
 class reactor_service {
  public:
   using clock = std::chrono::steady_clock;
@@ -120,16 +121,31 @@ class reactor_service {
   std::unordered_map<int, detail::polled*> polls_;
 };
 
-// The base of the awaitables of a service. On the reactor's thread, begin() starts the work, and
-// end_early() makes it end soon after a stop. `complete("after a transfer")` must be called once;
-// it resumes the coroutine on its executor. All three run on the reactor's thread.
+// The base of the awaiters of a service. The derived class overrides two functions, which the
+// library calls on the reactor's thread:
 //
-// After a stop, await_resume() throws error(stopped). It checks both cases: `stopped()` if the stop
-// preceded begin(), which then was not called, and `ended_early()` if end_early() was called.
+// - `void begin() noexcept`: starts the work. Not called if a stop precedes it.
+// - `void end_early() noexcept`: called at most once, after a stop of the coroutine, while the work
+//   is in progress. Makes the work end soon, or ends it at once.
 //
-// Throws error(no_runtime) outside a runtime. Awaiters cannot be copied, and GCC 12 copies an
-// awaited object that has a name. So the awaited object is a description, whose const operator
-// co_await returns the awaiter.
+// It may call these members:
+//
+// - `complete(after)`: the work has ended, early or not. Must be called once for each begin(), on
+//   the reactor's thread; begin() and end_early() may call it. Resumes the coroutine on its
+//   executor, so the awaiter may be gone afterwards. `after`: a string literal that names the wait,
+//   such as "after a transfer". The watchdog reports it if the coroutine then blocks the reactor.
+// - `stopped()`: whether a stop preceded begin(). Valid in await_resume().
+// - `ended_early()`: whether there was a stop after the wait had started. Valid in await_resume().
+// - `where()`: the reactor. Valid from begin() on.
+// - `trace()`: the trace of the run; null if there is none. Valid from begin() on.
+//
+// The derived class defines await_resume(), which returns the result. If stopped() or ended_early()
+// is true, it should throw error(stopped).
+//
+// - Lifetime: the awaiter lives in the frame of the coroutine. It cannot be copied, and GCC 12
+//   copies an awaited object that has a name. So the awaited object is a description, whose const
+//   operator co_await returns the awaiter.
+// - Errors: the await throws error(no_runtime) outside a runtime.
 template <class S>
 class service_await : public detail::reactor_await {
  protected:

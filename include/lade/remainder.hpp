@@ -6,8 +6,8 @@
 
 namespace lade {
 
-// How the ranks of a distributed run are made even if the number of items is not a multiple of the
-// number of ranks. All ranks yield the same number of items, except with `keep`.
+// How items are distributed among the ranks if their number is not a multiple of the number of
+// ranks. All ranks yield the same number of items, except with `keep`.
 enum class remainder : std::uint8_t {
   drop,  // drops the last items
   pad,   // repeats the last item

@@ -18,9 +18,10 @@ namespace lade {
 
 struct route_options {
   // Up to 1,048,576; 0 counts as 1.
-  // - route: how many items may wait before each path. A path may exceed this number while fewer
-  //   items wait in total than `buffer` times the number of paths. The route suspends while the
-  //   path of its next item has no capacity. Meanwhile no path receives items, even if it is idle.
+  // - route: how many items may wait before each path. A slow path may use the free capacity of
+  //   the others. If the next item is for a path before which `buffer` items wait, and `buffer`
+  //   times the number of paths wait before all paths together, the route suspends. Meanwhile no
+  //   path receives items, even if it is idle.
   // - route_batches: how many batches may be in flight.
   std::size_t buffer = 16;
 
@@ -60,8 +61,8 @@ class route_stage : private detail::route_description<Router, Paths...> {
 // Order: paths work concurrently. Results keep the order within a path, but not between paths.
 //
 // Thread: the router is called on the CPU pool for each item as it arrives, one call at a time. It
-// may return a task of the number. The task should be short, because it is awaited before the next
-// item is routed.
+// may return a task of the number, which also runs on the CPU pool. The task should be short,
+// because it is awaited before the next item is routed.
 //
 // Errors: if the router throws, or returns an invalid path number, the item fails, and `on_error`
 // applies. route() throws error(invalid_argument) that names the stage and the option if an option

@@ -74,6 +74,11 @@ run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& wh
 // A live pass over a pipeline, created by runtime::run or pipeline::start. The stages start when
 // the run is constructed and work ahead until their buffers are full.
 //
+// First, the run opens its stages on the CPU pool: it creates their coroutines, and calls functions
+// that a stage needs once per run, such as that of per_run. If a repeat is not free (see cut.hpp),
+// the stages before it are opened again for each round. Stages before a cache that has all items
+// are not opened.
+//
 // The destructor stops the run: it cancels all work in flight and blocks until that has ended.
 // Afterwards none of the pipeline's functions is running.
 //
@@ -148,16 +153,18 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   }
 
   // Like next(), but throws error(timed_out) if after `limit` no item is ready and the run has not
-  // ended, with all functions that it called. The run continues and loses no item: the caller may
-  // await the next item again. Requires a runtime.
+  // ended. A run has ended when all functions that it called have returned. After the exception,
+  // the run continues and loses no item: the caller may await the next one again. Requires a
+  // runtime.
   task<std::optional<T>> next(std::chrono::nanoseconds limit) {
     co_await with_timeout(limit, look_ahead(), "wait for an item of a run");
     co_return co_await next();
   }
 
-  // Like next(), but block an ordinary thread. Throw error(wrong_thread) on a thread of a runtime,
-  // and error(ENOMEM) instead of std::bad_alloc. The limit applies even if functions occupy all
-  // threads of the CPU pool.
+  // Like next(), but block an ordinary thread. The limit applies even if functions occupy all
+  // threads of the CPU pool. Throw error(wrong_thread) on a thread of a runtime. If there is no
+  // memory, they throw error(ENOMEM) instead of std::bad_alloc, so that the text names the
+  // operation.
   std::optional<T> wait_next() try { return sync_wait(next()); } catch (const std::bad_alloc&) {
     detail::run_state::lacks_memory_to_take();
   }
@@ -184,9 +191,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // the items that the consumer has taken. Items that are ready but not taken are delivered by
   // the run that resumes. Any thread, at any time.
   //
-  // Blocks until the run has opened its stages. A thread of a runtime must not block: there,
-  // state() throws error(invalid_argument) until then. Throws error(invalid_argument) with the
-  // reason if a stage makes an exact state impossible.
+  // - Blocking: until the run has opened its stages.
+  // - Errors: error(wrong_thread) if it would have to block on a thread of a runtime.
+  //   error(invalid_argument) with the reason if a stage makes an exact state impossible.
   lade::state state() const { return state_->state(); }
 
   // The counters of all stages up to now. Any thread, at any time.

@@ -80,16 +80,17 @@ class hook_list {
 // than numbers.
 struct run_options {
   // The number of the epoch; 0 if not given. Shuffles, draws and random transformations differ from
-  // epoch to epoch. A second run of such a pipeline without an epoch repeats the first run. The
-  // repetition is reported to on_warning, with two exceptions: the pipeline is constructed anew for
-  // each run, or its random choices depend only on `seed` and the seed differs.
+  // epoch to epoch. A second run of the same pipeline without an epoch makes the random choices of
+  // the first one again, and reports that to on_warning. Exceptions:
+  // - A pipeline that is constructed anew for each run does not know of other runs: no report.
+  // - If only random transformations make choices, another `seed` makes other choices.
   std::optional<std::uint64_t> epoch = {};
 
   std::uint64_t seed = 0;  // seed of random transformations; a shuffle has its own seed
 
   // Capacity of the output queue: finished items that may wait for the consumer, in addition to the
   // items inside the stages. 1 to 1,048,576, or `automatic`. Raise it for many small items: when
-  // the queue is full, the run suspends until a quarter of it is empty.
+  // the queue is full, the run suspends until half of it is free.
   std::size_t ready = 2;
 
   // The limit in bytes of the finished items that wait for the consumer, as for

@@ -24,7 +24,7 @@ struct shuffle_options {
   std::uint64_t seed = 0;
 
   // The number of items held, from which the next one is chosen: 1 to 1,073,741,824. Not used if
-  // the items are reached by index.
+  // the items are reached by index (see from.hpp).
   std::size_t window = 1024;
 };
 

@@ -36,9 +36,14 @@ struct state {
     // Steps at the source other than sharding: "shuffle 7", "take 100".
     std::vector<std::string> order = {};
 
-    // If there are several ranks, they take the undelivered positions in turn when a run begins.
-    // Each rank numbers its own items from 0. `first`: index of this rank's item 0 among the
-    // undelivered positions. `since`: numbers of the items that this rank has delivered since then.
+    // If there are several ranks, they take the undelivered positions in turn. Each rank numbers
+    // its own items from 0. `first`: index of this rank's item 0 among the undelivered positions.
+    // `since`: numbers of the items that this rank has delivered.
+    //
+    // For example, 2 ranks begin with 10 items of which 4 are delivered. Positions 4 to 9 are left.
+    // Rank 1 has `first` 1: its items 0, 1 and 2 are at positions 5, 7 and 9. When it has delivered
+    // those at 5 and 7, its `since` is 0 to 1.
+    //
     // A run that resumes from this state without a merge continues these numbers.
     std::uint64_t first = 0;
     lineage since = {};
@@ -59,13 +64,14 @@ struct state {
   // name.
   std::vector<std::string> stages = {};
 
-  // Positions of all sources that were delivered before this run began, by any rank. With one rank,
-  // also the positions delivered since. With several ranks, `own` and source::since have those.
+  // The delivered positions. `before`: by any rank, up to the state from which all ranks began,
+  // which is of one rank or merged. `since then`: by this rank alone.
+  //
+  //   ranks     source         before      since then
+  //   one       any            delivered   delivered
+  //   several   from_shards    delivered   own
+  //   several   others         delivered   source::since, numbers instead of positions
   lineage delivered = {};
-
-  // If there are several ranks: positions that this rank has delivered since its run began, for
-  // sources that assign whole shards to ranks (from_shards). For other sources, see
-  // source::since.
   lineage own = {};
 
   std::uint64_t rank = 0;

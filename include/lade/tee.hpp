@@ -15,9 +15,11 @@
 namespace lade {
 
 struct tee_options {
-  // How many items may wait before each path, and how many of its results may wait for results of
-  // other paths. So a path may be up to `buffer` results ahead of another. Up to 1,048,576; 0
-  // counts as 1.
+  // Two limits of each path, up to 1,048,576; 0 counts as 1:
+  // - the items that may wait before the path,
+  // - the results of the path that may wait for results of other paths.
+  //
+  // So a path may be up to `buffer` results ahead of another.
   std::size_t buffer = 16;
 
   std::string_view name = {};  // stage name in statistics and errors
@@ -53,11 +55,15 @@ class tee_stage {
 // that changes pixels must write them to a new tensor.
 //
 // Deadlock: a path that takes more items than another for a result (a filter, a batch) makes the
-// results of the other path wait. The run fails with a message if the buffer is full of waiting
-// results, and the path needs another item for its next result. It fails only if no item and no
-// child coroutine is left in that path. A slow path is waited for, and so is a coroutine that has
-// started children. The wait is endless if a zip in the path holds items of another source
-// meanwhile. A path that takes n items for a result needs a buffer of n.
+// results of the other path wait. If a path takes n items for a result, `buffer` must be n or more.
+// The run fails with a message that names both paths if all of this is true:
+// - `buffer` results of one path wait for a result of the other path.
+// - The other path waits for an item.
+// - No item is in flight in the other path, and no coroutine that its stages started in a scope is
+//   alive (scope.hpp). The library cannot know what such a coroutine waits for.
+//
+// So a slow path is waited for. The wait is endless if a zip in the path holds items of another
+// source meanwhile.
 template <class... Paths>
 tee_stage<Paths...> tee(const tee_options& options, Paths... paths) {
   static_assert(sizeof...(Paths) > 0, "lade::tee: there must be a path");

@@ -29,9 +29,9 @@ namespace lade {
 struct through_options {
   std::string_view name = {};  // stage name in statistics and errors
 
-  // How the stage makes output items from input items. The run fails at the first item that is seen
-  // to break the rule. It also fails at the end of the stage if the lineage of an item that it took
-  // is missing.
+  // How the stage makes output items from input items; see lineage_rule.hpp. The run fails at the
+  // first item that is seen to break the rule. It also fails at the end of the stage if the lineage
+  // of an item that it took is missing.
   lineage_rule lineage = lineage_rule::unspecified;
 
   // Policy if the coroutine throws; run_options::on_error does not apply.
@@ -305,8 +305,8 @@ class through_stage {
 };
 
 // A custom stage: `stage(async_generator<In>, arguments...)` is a coroutine that returns an
-// async_generator of new items. A run calls it when it opens the stage, and again after a failure
-// that is skipped:
+// async_generator of new items. A run calls it when it opens the stage (see run.hpp), and again
+// after a failure that is skipped:
 //
 //   auto large = lade::through(at_least, {.lineage = lade::lineage_rule::consumed}, 64);
 //

@@ -28,7 +28,7 @@ std::uint64_t lineage::size() const noexcept {
   return count;
 }
 
-void lineage::merge_many(const lineage& other) {
+void lineage::merge_ranges(const lineage& other) {
   for (auto& r : other.ranges()) add(r);
 }
 

@@ -100,8 +100,11 @@ std::optional<unsigned> open_context::concurrency_of_trial() const {
 void require_own_position(std::uint64_t place, const open_context& run) {
   const auto most = run.pass->span;
   if (place >= most)
-    throw error(errc::limit_exceeded, "number an item",
-                fmt::format("a source of this run may have {} items", most));
+    throw error(
+        errc::limit_exceeded, "number an item",
+        fmt::format("a source of this run may have {} items: lower the counts of skip, repeat "
+                    "and shard, or the number of inputs inside of others",
+                    most));
 }
 
 visit_order begin_order(std::vector<order_step> steps, std::uint64_t items, std::string identity,

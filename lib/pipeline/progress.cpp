@@ -427,7 +427,7 @@ bool progress::keeps_sources_before(std::uint64_t world) const noexcept {
 
 state progress::now() const {
   if (!settled_ && this_executor)
-    throw error(errc::invalid_argument, "state of a run",
+    throw error(errc::wrong_thread, "state of a run",
                 "its stages have not been opened yet: take an item first, or ask in an ordinary "
                 "thread");
   settled_.wait(false);

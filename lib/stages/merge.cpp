@@ -9,15 +9,13 @@
 
 #include <fmt/format.h>
 
-namespace lade {
+namespace lade::detail {
 
-merge_options merge_options::in(std::uint64_t epoch) const {
-  auto result = *this;
-  if (weights_of) result.weights = weights_of(epoch);
+merge_options with_weights_of(std::uint64_t epoch, const merge_options& options) {
+  auto result = options;
+  if (options.weights_of) result.weights = options.weights_of(epoch);
   return result;
 }
-
-namespace detail {
 
 node_facts zip_facts(std::vector<node_ptr> inputs) {
   const auto row_size = inputs.size();
@@ -152,5 +150,4 @@ void turn_order::end(std::size_t input) {
   live_ = options_.end == merge_end::first ? 0 : live_ - 1;
 }
 
-}  // namespace detail
-}  // namespace lade
+}  // namespace lade::detail

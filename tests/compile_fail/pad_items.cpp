@@ -1,4 +1,4 @@
-// error: lade: the stage does not take items of this type
+// error: lade: not a stage, or the stage does not take items of this type
 #include <lade/from.hpp>
 #include <lade/pad.hpp>
 

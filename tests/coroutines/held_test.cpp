@@ -219,6 +219,7 @@ TEST(State, InACoroutineOfARuntimeIsNotWaitedFor) {
     try {
       items.state();
     } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::wrong_thread);
       said = refused.what();
     }
     opening.open();

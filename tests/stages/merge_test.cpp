@@ -301,7 +301,7 @@ TEST(Merge, RefusesSourcesWhosePositionsWouldCollide) {
   for (auto& many : {run_of(0, 5), from(std::vector{1, 2, 3, 4, 5})})
     EXPECT_THAT([&] { collect(runtime, inside_of_merges(many, 60)); },
                 ThrowsMessage<stage_error>(
-                    HasSubstr("number an item: a source of this run may have 4 items")));
+                    HasSubstr("number an item: a source of this run may have 4 items: lower")));
   EXPECT_THAT(
       [&] { collect(runtime, inside_of_merges(run_of(0, 1), 63)); },
       ThrowsMessage<error>(HasSubstr("open a source: it is one of too many, inside of others")));
