@@ -132,7 +132,7 @@ class any_pipeline {
             from_index(shape.below(60), [](std::uint64_t i) { return group_of(i + 500); });
         auto order = shape.below(2) ? merge_order::turns : merge_order::weighted;
         return merge(std::vector{first, second | map(same_later<ints>)},
-                     {.order = order, .weights = {1, 3}, .seed = shape()});
+                     test::merged_in(order, {1, 3}, shape()));
       }
       default: {
         auto list = from_index(shape.below(120), group_of);

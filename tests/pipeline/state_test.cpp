@@ -74,7 +74,7 @@ class random_pipeline {
     switch (draw.below(6)) {
       case 0: return zip(first, source(draw, sharded)) | map(sum_of_both, {.concurrency = 1});
       case 1: {
-        merge_options how{.order = static_cast<merge_order>(draw.below(3)), .weights = {1, 3, 2}};
+        const auto how = test::merged_in(static_cast<merge_order>(draw.below(3)), {1, 3, 2});
         in_order_ = how.order != merge_order::arrival;
         return merge(std::vector{first, source(draw, sharded), source(draw, sharded)}, how);
       }
@@ -187,7 +187,7 @@ TEST(State, AMixtureAndAWindowResumeWithTheSameBatches) {
                      filter([](int i) { return i % 7 != 2; });
         auto pages = from(numbers{90}) | map(made(1000), {.concurrency = 2});
         auto code = from(up_to(25)) | shuffle({.seed = 2}) | map(made(2000));
-        merge_options how{.order = order, .weights = {1, 4, 2}, .seed = 3};
+        const auto how = test::merged_in(order, {1, 4, 2}, 3);
         return merge(std::vector<pipeline<int>>{books, pages, code}, how) |
                shuffle({.seed = 5, .window = 20}) | map(made(0), {.concurrency = 4}) | batch(4);
       };

@@ -178,16 +178,12 @@ TEST(Merge, AFailureOfAnInputEndsTheRun) {
   }
 }
 
-static merge_options in_order(merge_order order) {
-  if (order == merge_order::weighted) return {.order = order, .weights = {1, 2}};
-  return {.order = order};
-}
-
 TEST(Merge, CanBeLeftAtAnyTime) {
   runtime runtime({.threads = 3});
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival})
     for (int count = 0; count < 50; ++count) {
-      auto merged = merge(inputs{run_of(0, -1), run_of(0, -1) | prefetch(2)}, in_order(order));
+      auto merged =
+          merge(inputs{run_of(0, -1), run_of(0, -1) | prefetch(2)}, test::merged_in(order, {1, 2}));
       auto items = runtime.run(merged);
       for (int i = 0; i < count; ++i) EXPECT_TRUE(items.wait_next());
     }
@@ -213,7 +209,8 @@ constexpr merge_order merge_orders[] = {merge_order::turns, merge_order::weighte
 
 // 0, 1, 2, ... and 1,000,000, 1,000,001, ... without an end.
 static pipeline<int> two_without_end(merge_order order) {
-  return merge(inputs{run_of(0, -1), run_of(1'000'000, -1) | prefetch(2)}, in_order(order));
+  return merge(inputs{run_of(0, -1), run_of(1'000'000, -1) | prefetch(2)},
+               test::merged_in(order, {1, 2}));
 }
 
 // As many items, and of each input the first ones in their order.
@@ -329,8 +326,8 @@ static stage_statistics last_stage_of(runtime& where, const pipeline<T>& what) {
 TEST(Merge, CountsItsInputAndOutput) {
   runtime runtime({.threads = 2});
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
-    auto stage =
-        last_stage_of(runtime, merge(inputs{run_of(0, 30), run_of(0, 70)}, in_order(order)));
+    auto stage = last_stage_of(
+        runtime, merge(inputs{run_of(0, 30), run_of(0, 70)}, test::merged_in(order, {1, 2})));
     EXPECT_EQ(stage.name, "merge");
     EXPECT_EQ(stage.in, 100u);
     EXPECT_EQ(stage.out, 100u);

@@ -157,7 +157,7 @@ TEST(Route, TakesTheItemsOfAMerge) {
   std::vector<pipeline<int>> inputs{from(numbers{300}) | add(0), from(numbers{200}) | add(300),
                                     from(numbers{0}), from(numbers{100}) | add(500)};
   for (auto order : {merge_order::turns, merge_order::weighted, merge_order::arrival}) {
-    auto merged = merge(inputs, {.order = order, .weights = {3, 2, 1, 1}});
+    auto merged = merge(inputs, test::merged_in(order, {3, 2, 1, 1}));
     auto items = collect(runtime, merged | route(by_three, map(itself), chain(), prefetch(2)));
     EXPECT_EQ(sorted(items), up_to(600));
     int last[3][3] = {};  // of each path and input

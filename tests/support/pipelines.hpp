@@ -4,6 +4,7 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/failure.hpp>
+#include <lade/merge.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
@@ -12,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -166,5 +168,13 @@ class occupancy {
   std::atomic<int> inside_ = 0;
   std::atomic<int> most_ = 0;
 };
+
+// The weights are for merge_order::weighted; the other orders refuse them.
+inline merge_options merged_in(merge_order order, std::vector<double> weights,
+                               std::uint64_t seed = 0) {
+  merge_options options{.order = order, .seed = seed};
+  if (order == merge_order::weighted) options.weights = std::move(weights);
+  return options;
+}
 
 }  // namespace lade::test
