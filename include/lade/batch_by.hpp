@@ -75,7 +75,7 @@ class batch_by_stage {
     detail::kept_name<T> name;
     while (auto* item = co_await in.next().deferring(failure)) {
       detail::increment(counters.in);
-      if (run.run->failures().is_behind()) co_await run.run->failures().room();
+      if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
       std::optional<Out> full;
       name.keep(*item);
       calls.begin(name, in.origin());

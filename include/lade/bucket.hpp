@@ -107,7 +107,7 @@ class bucket_stage {
     std::exception_ptr failure;
     while (auto* item = co_await in.next().apart().deferring(failure)) {
       detail::increment(counters.in);
-      if (run.run->failures().is_behind()) co_await run.run->failures().room();
+      if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
       auto length = self.length_of(*item, in.origin(), run, counters, failure);
       if (failure) break;
       if (!length) {

@@ -160,7 +160,7 @@ class flat_mapping : public node<Out> {
   // After a failure, the parts yielded before remain delivered. `name` must outlive the generator.
   async_generator<Out> parts(In item, const kept_name<In>& name, lineage origin, open_context run,
                              stage_counters& counters) const {
-    if (run.run->failures().is_behind()) co_await run.run->failures().room();
+    if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
     run.throw_if_stopped(counters);
     hooked_call hooked(*run.run, counters, origin);
     part_lineage origins(origin, members_of(item));

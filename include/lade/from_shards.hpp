@@ -226,7 +226,7 @@ class shard_reading final : public shards_of_run {
   // back until it is known whether it is the last.
   async_generator<T> parts(listed_shard shard, const kept_name<listed_shard>&, lineage,
                            open_context run, stage_counters& counters) const {
-    if (run.run->failures().is_behind()) co_await run.run->failures().room();
+    if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
     auto& current = co_await this_context_reference();
     run = run.until(current.stop);
     shard_positions positions(shard.place, run);

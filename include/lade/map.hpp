@@ -223,7 +223,7 @@ class mapping final : public node<Out> {
     kept_name<In> name;
     while (auto item = co_await in.next()) {
       increment(counters.in);
-      if (run.run->failures().is_behind()) co_await run.run->failures().room();
+      if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
       item_random draw(draws, identity(in.origin()));
       if (worker->reserves_memory) {
         auto reserved = co_await reserve(needed_for(*worker, *item));

@@ -364,7 +364,7 @@ class pack_rows_stage {
     std::exception_ptr failure;
     while (auto* sequence = co_await in.next().apart().deferring(failure)) {
       detail::increment(counters.in);
-      if (run.run->failures().is_behind()) co_await run.run->failures().room();
+      if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
       const bool added = self.add(rows, *sequence, in.origin(), run, counters, failure);
       detail::release_item(*sequence);
       auto dropped = added ? lineage() : in.origin();

@@ -224,7 +224,7 @@ async_generator<T> observe_custom(custom_call<T> stage, custom_stage custom, ope
       begin_with(follow, run, counters);
     }
     if (has_failed) {
-      if (run.run->failures().is_behind()) co_await run.run->failures().room();
+      if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
       stage.inputs->yielded();
       co_await consume(lost);
       if (stage.inputs->is_over()) co_return;

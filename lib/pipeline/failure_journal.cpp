@@ -29,8 +29,8 @@ struct failure_journal::contents {
   std::uint64_t failed = 0;  // failures that count in the budget of the run
   std::deque<failure_record> records;
   std::deque<failure_record> unreported;
-  bool reporting = false;       // report_all is running
-  std::shared_ptr<event> room;  // set when half are reported; null unless stages wait
+  bool reporting = false;            // report_all is running
+  std::shared_ptr<event> caught_up;  // set when half are reported; null unless stages wait
   std::vector<final_failure> final_failures;
   std::exception_ptr listener_failure;  // the first exception of on_failure or of the log
 };
@@ -90,9 +90,9 @@ std::uint64_t failure_journal::record(failure_record failure, bool counts) {
     if (counts) number = ++in_->failed;
     if (options_.on_failure || in_->log.is_open()) {
       in_->unreported.push_back(failure);
-      if (!in_->room && in_->unreported.size() >= contents::most_unreported)
-        in_->room = std::make_shared<event>();
-      behind_ = in_->room != nullptr;
+      if (!in_->caught_up && in_->unreported.size() >= contents::most_unreported)
+        in_->caught_up = std::make_shared<event>();
+      behind_ = in_->caught_up != nullptr;
       begin = !std::exchange(in_->reporting, true);
     }
     in_->records.push_back(std::move(failure));
@@ -118,7 +118,7 @@ task<> failure_journal::report_all(failure_journal& self) {
 }
 
 bool failure_journal::take_unreported(failure_record& next) {
-  std::shared_ptr<event> room;
+  std::shared_ptr<event> caught_up;
   {
     std::lock_guard lock(in_->mutex);
     in_->reporting = !in_->unreported.empty();
@@ -126,22 +126,22 @@ bool failure_journal::take_unreported(failure_record& next) {
     next = std::move(in_->unreported.front());
     in_->unreported.pop_front();
     if (in_->unreported.size() <= contents::most_unreported / 2)
-      room = std::exchange(in_->room, nullptr);
-    behind_ = in_->room != nullptr;
+      caught_up = std::exchange(in_->caught_up, nullptr);
+    behind_ = in_->caught_up != nullptr;
   }
-  if (room) room->set();
+  if (caught_up) caught_up->set();
   return true;
 }
 
-task<> failure_journal::room() {
-  std::shared_ptr<event> room;
+task<> failure_journal::caught_up() {
+  std::shared_ptr<event> caught_up;
   {
     std::lock_guard lock(in_->mutex);
-    room = in_->room;
+    caught_up = in_->caught_up;
   }
-  if (!room) co_return;
+  if (!caught_up) co_return;
   try {
-    co_await *room;
+    co_await *caught_up;
   } catch (const error&) {}  // stopped: the stage itself reports that
 }
 

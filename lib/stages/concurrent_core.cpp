@@ -119,7 +119,7 @@ task<> concurrent_core::compute(concurrent_core& self, const context& execution)
     }
     if (!worker.has_item()) break;
     if (worker.had_its_turn()) co_await yield_thread(*execution.home);
-    if (self.run_->failures().is_behind()) co_await self.run_->failures().room();
+    if (self.run_->failures().is_behind()) co_await self.run_->failures().caught_up();
     if (worker.must_reserve()) {
       auto reserved = co_await reserve(worker.needed());
       worker.reserve(std::move(reserved));

@@ -21,7 +21,7 @@ task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<
       }
       if (!item) break;
       origin.merge(in.origin());
-      if (run.failures().is_behind()) co_await run.failures().room();
+      if (run.failures().is_behind()) co_await run.failures().caught_up();
       auto chosen = how->choose(item, in.origin());
       if (chosen.later) chosen.path = co_await std::move(*chosen.later);
       if (chosen.path == split_base::dropped) continue;

@@ -38,7 +38,7 @@ bool slot_ring::settle_feeder(free_awaiter& feeder, listed_waiter*& woken) noexc
   if (filled != none) woken = pass_filled(filled);
   if (input_over_) return true;
   if (!may_begin()) {
-    record_missing(room() > 0 ? missing::memory : missing::slot);
+    record_missing(capacity() > 0 ? missing::memory : missing::slot);
     return false;
   }
   feeder.slot_ = begin_item();
@@ -128,7 +128,7 @@ void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
     most_working_ = working;
     most_held_ = std::min(held, places_.size());
     while (auto* worker = claim_worker()) woken.push_back(*worker);
-    if (auto* feeder = room() > 0 ? claim_feeder() : nullptr) woken.push_back(*feeder);
+    if (auto* feeder = capacity() > 0 ? claim_feeder() : nullptr) woken.push_back(*feeder);
   }
   woken.resume_all_later();
 }
@@ -182,7 +182,7 @@ listed_waiter* slot_ring::claim_worker() noexcept {
   return worker;
 }
 
-std::size_t slot_ring::room() const noexcept {
+std::size_t slot_ring::capacity() const noexcept {
   if (!another_fits()) return 0;
   auto held = places_.size() - free_.size();
   return held < most_held_ ? most_held_ - held : 0;
@@ -336,7 +336,7 @@ void slot_ring::end_consumer_wait() noexcept {
 
 // An item that the consumer waits for may start even if the memory is exhausted.
 bool slot_ring::may_begin() const noexcept {
-  if (room() == 0) return false;
+  if (capacity() == 0) return false;
   if (!options_.waits_for_memory) return true;
   bool nothing_in_flight = free_.size() == places_.size();
   if (consumer_waits_ && nothing_in_flight) return true;
@@ -368,7 +368,7 @@ void slot_ring::record_depth() noexcept {
 listed_waiter* slot_ring::claim_feeder() noexcept {
   if (feeders_.empty()) return nullptr;
   if (!may_begin()) {
-    if (room() > 0) record_missing(missing::memory);
+    if (capacity() > 0) record_missing(missing::memory);
     return nullptr;
   }
   auto* feeder = feeders_.settle_first();
@@ -378,7 +378,7 @@ listed_waiter* slot_ring::claim_feeder() noexcept {
 }
 
 void slot_ring::claim_feeders(wait_list& woken) noexcept {
-  while (room() >= wake_feeder_at())
+  while (capacity() >= wake_feeder_at())
     if (auto* feeder = claim_feeder())
       woken.push_back(*feeder);
     else

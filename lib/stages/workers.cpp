@@ -147,7 +147,7 @@ bool concurrent_core::task_worker::must_wait() const noexcept {
 
 task<> concurrent_core::task_worker::wait() {
   if (call_.item.attempts > 0) co_await pause_before(stage_, call_.item.started);
-  if (stage_.run_->failures().is_behind()) co_await stage_.run_->failures().room();
+  if (stage_.run_->failures().is_behind()) co_await stage_.run_->failures().caught_up();
 }
 
 bool concurrent_core::task_worker::begin() {

@@ -48,10 +48,10 @@ class failure_journal {
   std::vector<failure_record> records() const;
 
   // Back-pressure of reports. While a thousand or more failures are not reported, stages start no
-  // further item: `if (journal.is_behind()) co_await journal.room();`. The wait ends when at most
-  // 500 are left, or, without an exception, when the awaiting coroutine is asked to stop.
+  // further item: `if (journal.is_behind()) co_await journal.caught_up();`. The wait ends when at
+  // most 500 are left, or, without an exception, when the awaiting coroutine is asked to stop.
   bool is_behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
-  task<> room();
+  task<> caught_up();
 
   // Ends the calls of on_failure, except one in progress: the consumer has left the run.
   void stop_reporting() noexcept { reports_ = false; }

@@ -139,7 +139,7 @@ class indexed_source final : public node<T> {
       auto order = begin_order(std::move(steps), list->size(), identity_of(*what, *list), run);
       gaps own(run.progress().own_delivered(run.pass->first));
       for (std::uint64_t n = 0; own.at(n) < order.size(); ++n) {
-        if (run.run->failures().is_behind()) co_await run.run->failures().room();
+        if (run.run->failures().is_behind()) co_await run.run->failures().caught_up();
         run.throw_if_stopped(counters);
         auto k = own.at(n);
         auto place = order.at(k);

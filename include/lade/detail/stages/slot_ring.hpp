@@ -230,7 +230,7 @@ class slot_ring {
   void begin_work(filled_awaiter& worker) noexcept;
   listed_waiter* claim_worker() noexcept;
   listed_waiter* finish_work(filled_awaiter& worker, wait_list& feeders) noexcept;
-  std::size_t room() const noexcept;
+  std::size_t capacity() const noexcept;
   bool another_fits() const noexcept;
   std::size_t wake_feeder_at() const noexcept;
   bool deliverable() const noexcept {
