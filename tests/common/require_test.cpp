@@ -193,7 +193,7 @@ TEST(Require, RatesAreFromZeroToOne) {
   runtime runtime({.threads = 1});
   const auto use = [&](double rate) {
     const error_budget budget{.rate = rate};
-    const auto skip = on_error::skip;
+    constexpr auto skip = on_error::skip;
     return std::vector<std::function<void()>>{
         [=] { map(same, {.on_error = skip, .error_budget = budget}); },
         [=] { filter(is_odd, {.on_error = skip, .error_budget = budget}); },
@@ -209,7 +209,7 @@ TEST(Require, RatesAreFromZeroToOne) {
         [=] { stack({.fields = "x", .on_error = skip, .error_budget = budget}); },
         [=] { through(pass_on, {.on_error = skip, .error_budget = budget}); },
         [=] { combine(pass_on, {.on_error = skip, .error_budget = budget}, from(up_to(3))); },
-        [&runtime, budget, skip] {
+        [&runtime, budget] {
           (void)runtime.run(from(up_to(3)), {.on_error = skip, .error_budget = budget});
         }};
   };
