@@ -30,8 +30,8 @@ namespace lade {
 // Queues: prefetch and the output queue begin with 2 items. The run doubles the number while the
 // next stage is starved though the queue was full.
 //
-// It is the largest unsigned number. So a computed concurrency that falls below 0 is `automatic`,
-// and not refused.
+// It is the largest unsigned number, so a computed concurrency of -1 means `automatic` and is not
+// refused.
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {

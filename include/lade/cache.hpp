@@ -251,7 +251,8 @@ class cache_stage {
 //
 // - If a limit is reached before the run ends, the cache keeps a part of the items. Exception: if
 //   the stages before the cache cannot resume from a state (docs/guides/batching.md), or one of
-//   them is a merge or a shuffle with a window, the cache keeps all items or none.
+//   them is a merge in turns or by weights, or a shuffle with a window, the cache keeps all items
+//   or none.
 // - If the run fails, or is stopped before the cache is full, the cache keeps nothing.
 // - Of several concurrent runs, one fills the cache.
 //

@@ -19,6 +19,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace lade {
@@ -202,10 +203,10 @@ inline end_together_stage end_together(any_rank_ended any_ended) {
   return end_together_stage(std::move(any_ended));
 }
 template <class F>
-  requires(!std::convertible_to<F, any_rank_ended>)
+  requires(!std::convertible_to<F, any_rank_ended> || !std::copy_constructible<std::decay_t<F>>)
 end_together_stage end_together(F&&) {
   static_assert(
-      std::convertible_to<F, any_rank_ended>,
+      std::convertible_to<F, any_rank_ended> && std::copy_constructible<std::decay_t<F>>,
       "lade::end_together: the function must take a bool, return a bool, and be copyable");
   return end_together_stage(any_rank_ended());
 }

@@ -79,12 +79,14 @@ class lineage {
   void add(range added) {
     latest_ = added.last;
     part_ = whole_ = 0;
-    if (!many_ && one_ == nothing)
+    if (!many_ && one_ == nothing) {
       one_ = added;
-    else if (!many_ && one_.last + 1 == added.first)
+      members_ = 0;
+    } else if (!many_ && one_.last + 1 == added.first) {
       one_.last = added.last;
-    else
+    } else {
       insert(added);
+    }
   }
 
   // Adds all positions of `other`, and takes over its latest() and part(). Does nothing if it is
@@ -133,10 +135,10 @@ class lineage {
   std::unique_ptr<std::vector<range>> many_;  // when set, holds all ranges and one_ is not used
   std::uint64_t latest_ = 0;
   std::uint64_t part_ = 0;
-  // members_: a digest of the lineages that were merged, in their order: of latest() of each, which
-  // is the position of the item itself, and not of one that was dropped before it. whole_: of a
-  // part, the digest of the item that it was split from, and of its size; 0 if that item is no
-  // group.
+  // members_: a digest of the lineages that were merged, in their order: of latest() of each, and
+  // of its own digest. Groups of other members have other digests. So may a group of the same
+  // members, if other stages have dropped the items between them. whole_: of a part, the digest of
+  // the item that it was split from, and of its size; 0 if that item is no group.
   std::uint32_t members_ = 0;
   std::uint32_t whole_ = 0;
 };

@@ -359,8 +359,10 @@ class map_stage {
 // no at().
 //
 // Lifetime: the stage destroys the item after the call, on the thread of the call: for a task, on a
-// reactor. So the result must not refer to it. Items that a stopped run has left may be destroyed
-// on any thread of the runtime and its pools, or on the thread that destroys the run.
+// reactor. So the result must not refer to it. Exception: if the call is inline and the move of the
+// item may throw, the item lives until the next one is requested. Items that a stopped run has left
+// may be destroyed on any thread of the runtime and its pools, or on the thread that destroys the
+// run.
 //
 // Thread: a plain function runs on the CPU pool, or on the pool of the options. A function that
 // returns a task runs on the reactor, where it may only await (read, sleep, ask a server) and must

@@ -83,7 +83,10 @@ struct state {
   // the last delivered part (lineage::part).
   lineage open = {};
   std::uint64_t parts = 0;
-  std::uint64_t open_members = 0;  // a digest of its members, if it is a group such as a batch
+
+  // A digest of its members, and of the stages that have dropped others, if it is a group such as a
+  // batch; otherwise 0.
+  std::uint64_t open_members = 0;
 
   // With equal_steps: number of steps of the epoch, steps that the consumer has taken, and repeats
   // among them. Otherwise 0.

@@ -160,6 +160,18 @@ TEST(Lineage, OfAPartDistinguishesGroupsOfOtherMembers) {
   }
 }
 
+TEST(Lineage, ThatWasTakenBeginsAnewWithoutTheMembersOfBefore) {
+  auto emptied = group_of({false, true, false});
+  lineage taken;
+  taken.take(emptied);
+  emptied.add(9);
+  EXPECT_EQ(members(emptied, 1), members(lineage(9), 1));
+  auto moved_from = group_of({false, true, false});
+  taken = std::move(moved_from);
+  moved_from.add(9);  // NOLINT(bugprone-use-after-move): it is empty
+  EXPECT_EQ(members(moved_from, 1), members(lineage(9), 1));
+}
+
 TEST(Lineage, OfAPartKnowsTheMembersOfAGroupBehindOtherStages) {
   auto group = group_of({false, true, false});
   lineage yielded;  // of a stage that yields one item for each

@@ -24,8 +24,9 @@
 namespace lade::detail {
 
 // When the consumer wakes feeders that wait for a slot: as soon as one slot is free, when a quarter
-// of the slots is free, or when half of the slots is that feeders do not hold. The later, the fewer
-// switches between threads, and the fewer items ahead of the consumer.
+// of the slots is free, or when half of them is free. With several feeders, their number of slots
+// does not count, since each holds one. The later, the fewer switches between threads, and the
+// fewer items ahead of the consumer.
 enum class refill : std::uint8_t { at_once, at_quarter, at_half };
 
 struct slot_ring_options {
