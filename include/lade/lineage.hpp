@@ -46,15 +46,13 @@ class lineage {
         many_(std::move(other.many_)),
         latest_(other.latest_),
         part_(other.part_),
-        members_(other.members_),
-        whole_(other.whole_) {}
+        digests_(other.digests_) {}
   lineage& operator=(lineage other) noexcept {
     one_ = other.one_;
     many_ = std::move(other.many_);
     latest_ = other.latest_;
     part_ = other.part_;
-    members_ = other.members_;
-    whole_ = other.whole_;
+    digests_ = other.digests_;
     return *this;
   }
 
@@ -78,10 +76,10 @@ class lineage {
   void add(std::uint64_t position) { add(range{position, position}); }
   void add(range added) {
     latest_ = added.last;
-    part_ = whole_ = 0;
+    part_ = 0;
+    digests_ = empty() ? 0 : digests(members(), 0);
     if (!many_ && one_ == nothing) {
       one_ = added;
-      members_ = 0;
     } else if (!many_ && one_.last + 1 == added.first) {
       one_.last = added.last;
     } else {
@@ -93,16 +91,14 @@ class lineage {
   // empty.
   void merge(const lineage& other) {
     if (other.empty()) return;
-    if (empty() && !other.many_) {
+    const auto merged = empty() ? other.digests_ : digests(members_with(other), other.whole());
+    if (empty() && !other.many_)
       one_ = other.one_;
-      members_ = other.members_;
-    } else {
-      members_ = empty() ? other.members_ : members_with(other);
+    else
       merge_ranges(other);
-    }
     latest_ = other.latest_;
     part_ = other.part_;
-    whole_ = other.whole_;
+    digests_ = merged;
   }
 
   // Moves `other` into this lineage, whose own positions are lost, and leaves `other` empty.
@@ -111,8 +107,7 @@ class lineage {
     if (many_ || other.many_) many_ = std::move(other.many_);
     latest_ = other.latest_;
     part_ = other.part_;
-    members_ = other.members_;
-    whole_ = other.whole_;
+    digests_ = other.digests_;
   }
 
  private:
@@ -121,11 +116,21 @@ class lineage {
 
   static constexpr range nothing{1, 0};
 
+  // members(): a digest of the lineages that were merged, in their order: of latest() of each, and
+  // of its own digest. Groups of other members have other digests. So may a group of the same
+  // members, if other stages have dropped the items between them. whole(): of a part, the digest of
+  // the item that it was split from, and of its size; 0 if that item is no group.
+  std::uint32_t members() const noexcept { return static_cast<std::uint32_t>(digests_); }
+  std::uint32_t whole() const noexcept { return static_cast<std::uint32_t>(digests_ >> 32); }
+  static std::uint64_t digests(std::uint32_t members, std::uint32_t whole) noexcept {
+    return std::uint64_t{whole} << 32 | members;
+  }
+
   // The digest of the members with one more. It does not change if all positions are shifted alike.
   std::uint32_t members_with(const lineage& other) const noexcept {
-    const auto mixed = (members_ ^ (members_ >> 15)) * 0x85ebca6bU;
+    const auto mixed = (members() ^ (members() >> 15)) * 0x85ebca6bU;
     const auto distance = static_cast<std::uint32_t>(other.latest_ - latest_);
-    return mixed + other.members_ * 0xc2b2ae35U + distance;
+    return mixed + other.members() * 0xc2b2ae35U + distance;
   }
 
   void merge_ranges(const lineage& other);
@@ -135,12 +140,7 @@ class lineage {
   std::unique_ptr<std::vector<range>> many_;  // when set, holds all ranges and one_ is not used
   std::uint64_t latest_ = 0;
   std::uint64_t part_ = 0;
-  // members_: a digest of the lineages that were merged, in their order: of latest() of each, and
-  // of its own digest. Groups of other members have other digests. So may a group of the same
-  // members, if other stages have dropped the items between them. whole_: of a part, the digest of
-  // the item that it was split from, and of its size; 0 if that item is no group.
-  std::uint32_t members_ = 0;
-  std::uint32_t whole_ = 0;
+  std::uint64_t digests_ = 0;  // members() and whole(); one number, which is copied at once
 };
 
 bool operator==(const lineage& a, const lineage& b) noexcept;
@@ -162,7 +162,7 @@ class part_lineage {
   // batch; otherwise 0. Groups with the same positions have different members if different items
   // were dropped. For a part of a part: that of the outermost item.
   static std::uint32_t members_of_whole(const lineage& part) noexcept {
-    return part.empty() ? 0 : part.whole_;
+    return part.empty() ? 0 : part.whole();
   }
 
   // Whether `part` is `whole`, or a part of it. Both must have the same positions.

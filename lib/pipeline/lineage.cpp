@@ -8,11 +8,7 @@
 namespace lade {
 
 lineage::lineage(const lineage& other)
-    : one_(other.one_),
-      latest_(other.latest_),
-      part_(other.part_),
-      members_(other.members_),
-      whole_(other.whole_) {
+    : one_(other.one_), latest_(other.latest_), part_(other.part_), digests_(other.digests_) {
   if (other.many_) many_ = std::make_unique<std::vector<range>>(*other.many_);
 }
 
@@ -80,12 +76,12 @@ std::uint64_t part_lineage::number(std::uint64_t outer, std::uint64_t n) noexcep
 
 part_lineage::part_lineage(const lineage& whole, std::size_t size)
     : part_(whole), outer_(whole.part()) {
-  if (outer_ == 0) part_.whole_ = members(whole, size);
+  if (outer_ == 0) part_.digests_ = lineage::digests(whole.members(), members(whole, size));
 }
 
 std::uint32_t part_lineage::members(const lineage& group, std::size_t size) noexcept {
   if (size == 0) return 0;
-  const auto digest = static_cast<std::uint32_t>(random(group.members_, size)());
+  const auto digest = static_cast<std::uint32_t>(random(group.members(), size)());
   return digest > 0 ? digest : 1;
 }
 
