@@ -116,10 +116,11 @@ class lineage {
 
   static constexpr range nothing{1, 0};
 
-  // members(): a digest of the lineages that were merged, in their order: of latest() of each, and
-  // of its own digest. Groups of other members have other digests. So may a group of the same
-  // members, if other stages have dropped the items between them. whole(): of a part, the digest of
-  // the item that it was split from, and of its size; 0 if that item is no group.
+  // members(): a digest of the lineages that were merged, in their order: of their latest() and
+  // members(). Groups of different members have different digests. Groups of the same members may
+  // have different digests too, if different stages have dropped the items between the members.
+  // whole(): for a part, the digest of the item that it was split from, with the item's size; 0 if
+  // that item is no group.
   std::uint32_t members() const noexcept { return static_cast<std::uint32_t>(digests_); }
   std::uint32_t whole() const noexcept { return static_cast<std::uint32_t>(digests_ >> 32); }
   static std::uint64_t digests(std::uint32_t members, std::uint32_t whole) noexcept {

@@ -444,28 +444,28 @@ TEST(RingInterleavings, ACloseEndsAFeederOfARingThatHasReachedItsLimitInBytes) {
   });
 }
 
-TEST(RingInterleavings, AWorkerThatWaitsForMemoryGetsItWhenTheConsumerWaitsForItsItem) {
-  in_all_orders([](interleaving& order) {
+// A worker that waits for memory until its item is urgent. Either the feeder or the consumer starts
+// before the threads that interleave.
+static void work_on_urgent_items(bool feeder_is_first) {
+  in_all_orders([&](interleaving& order) {
     number_ring ring({.slots = 2, .workers = 1});
     started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work_when_urgent(ring)),
         consumer(number_ring::consume(ring));
-    feeder.start();
-    order.run({[&] { worker.start(); }, [&] { consumer.start(); }});
+    auto& first = feeder_is_first ? feeder : consumer;
+    auto& second = feeder_is_first ? consumer : feeder;
+    first.start();
+    order.run({[&] { second.start(); }, [&] { worker.start(); }});
     EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
     EXPECT_EQ(ring.taken, (std::vector{10, 20}));
   });
 }
 
+TEST(RingInterleavings, AWorkerThatWaitsForMemoryGetsItWhenTheConsumerWaitsForItsItem) {
+  work_on_urgent_items(true);
+}
+
 TEST(RingInterleavings, AWorkerGetsMemoryForAnItemThatTheConsumerHasWaitedForBeforeItWasFilled) {
-  in_all_orders([](interleaving& order) {
-    number_ring ring({.slots = 2, .workers = 1});
-    started feeder(number_ring::feed(ring, 1, 2)), worker(number_ring::work_when_urgent(ring)),
-        consumer(number_ring::consume(ring));
-    consumer.start();
-    order.run({[&] { feeder.start(); }, [&] { worker.start(); }});
-    EXPECT_TRUE(feeder.finished() && worker.finished() && consumer.finished());
-    EXPECT_EQ(ring.taken, (std::vector{10, 20}));
-  });
+  work_on_urgent_items(false);
 }
 
 // A ring with two workers.

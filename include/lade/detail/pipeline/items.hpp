@@ -117,13 +117,14 @@ auto handle(const T& item, const lineage& origin, const open_context& run, stage
   }
 }
 
-// Frees what an item holds, when a stage has used it but not moved from it. The object itself
-// remains in the stage before until that is asked for the next item.
+// Frees what an item holds, for a stage that has used the item without moving from it and may now
+// wait. The object itself remains in the stage before until the next item is requested. Does
+// nothing if the move may throw.
 template <class T>
 void release_item(T& item) noexcept {
-  if constexpr (std::is_nothrow_move_constructible_v<T> && !std::is_trivially_destructible_v<T>)
-      [[maybe_unused]]
-    T released(std::move(item));
+  if constexpr (std::is_nothrow_move_constructible_v<T> && !std::is_trivially_destructible_v<T>) {
+    [[maybe_unused]] T released(std::move(item));
+  }
 }
 
 // The view of an item for hooks. Stages overload it for internal types that wrap an item.
