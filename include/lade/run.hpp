@@ -126,14 +126,13 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     if (ended_) co_return std::nullopt;
     consumer_.asked();
     std::optional<T> item;
-    auto slot = std::exchange(ready_, none);
-    if (slot == none) slot = co_await items_->take();
-    if (slot != none) {
+    if (!std::exchange(is_ready_, false)) slot_ = co_await items_->take(std::exchange(slot_, none));
+    if (slot_ != none) {
       lineage origin;
       {
-        ready_slot taken(*items_, slot);
-        item.emplace(std::move(items_->item(slot)));
-        origin = std::move(items_->origin(slot));
+        taken_item taken(*items_, slot_);
+        item.emplace(std::move(items_->item(slot_)));
+        origin = std::move(items_->origin(slot_));
       }
       state_->count_delivered();
       state_->progress().note(origin);
@@ -220,8 +219,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // - fill(), the first of `children_`, opens the stages on the CPU pool. It moves the items of
   //   the last stage into `items_` and suspends while `items_` is full. While memory is short, it
   //   takes the next item only when the consumer waits for it: that item may exceed the budget.
-  // - The consumer takes items. Only the one that holds `taken_` uses `ready_`, `ended_` and
-  //   `consumer_`.
+  // - The consumer takes items. It owns the slot of the item that it took last, which it frees when
+  //   it takes the next one. Only the one that holds `taken_` uses `slot_`, `is_ready_`, `ended_`
+  //   and `consumer_`.
   // - However fill() ends, `closer` ends `items_`. Items in it can still be taken.
   // - A consumer that gets no item joins `children_`, and then knows whether a child has failed.
   // - The destructor ends the members in reverse order: the watchdog's entry, then `children_`,
@@ -247,11 +247,12 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
 
   static constexpr auto none = detail::slot_ring::none;
 
-  // fill() may hold one item more than are ready.
+  // fill() may hold one item more than are ready, and the consumer owns one slot.
   static detail::link_options output_options(const run_options& options) {
     const auto ready = options.ready == automatic ? options.tune.most : options.ready;
-    return {.ring = {.slots = ready + 1,
+    return {.ring = {.slots = ready + 2,
                      .refills = detail::refill::at_half,
+                     .consumer_owns_slot = true,
                      .waits_for_memory = true,
                      .bytes = options.ready_bytes,
                      .measures_feeders = true},
@@ -260,12 +261,12 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
             .is_output = true};
   }
 
-  // Frees a slot of the output queue, also if its item cannot be moved.
-  class ready_slot {
+  // Drops the item in a slot of the output queue, also if it cannot be moved.
+  class taken_item {
    public:
-    ready_slot(detail::link<T>& items, std::size_t slot) noexcept : items_(items), slot_(slot) {}
-    ready_slot(const ready_slot&) = delete;
-    ~ready_slot() { items_.free(slot_); }
+    taken_item(detail::link<T>& items, std::size_t slot) noexcept : items_(items), slot_(slot) {}
+    taken_item(const taken_item&) = delete;
+    ~taken_item() { items_.drop(slot_); }
 
    private:
     detail::link<T>& items_;
@@ -305,13 +306,14 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     detail::run_state& state_;
   };
 
-  // Waits until next() can return without suspending: until an item is in `ready_`, or the run has
+  // Waits until next() can return without suspending: until an item is in `slot_`, or the run has
   // ended.
   task<> look_ahead() {
     detail::alone taking(taken_);
-    if (ready_ != none || ended_) co_return;
-    ready_ = co_await items_->take();
-    if (ready_ != none) co_return;
+    if (is_ready_ || ended_) co_return;
+    slot_ = co_await items_->take(std::exchange(slot_, none));
+    is_ready_ = slot_ != none;
+    if (is_ready_) co_return;
     state_->end();
     co_await children_.ended();
   }
@@ -348,7 +350,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
     state->progress().begin(state->stages().names());
     state->progress().settle();
     if (state->progress().resumed()) source = without_taken(std::move(source), state);
-    co_await items.fill_from(source);
+    co_await items.fill_from(std::move(source));
     if (execution.stop.stop_requested()) throw error(errc::stopped, "run");
     state->progress().end();
   }
@@ -364,7 +366,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   const pipeline<T> pipeline_;  // owns the closures whose coroutines are children
   std::shared_ptr<detail::run_state> state_;
   std::shared_ptr<detail::link<T>> items_;
-  std::size_t ready_ = none;  // slot of the item that look_ahead() has taken
+  std::size_t slot_ = items_->first_slot();  // that the consumer owns; none after a stop or the end
+  bool is_ready_ = false;                    // whether look_ahead() has taken the item in it
   detail::consumer_trace consumer_;
   bool ended_ = false;
   std::atomic<bool> taken_ = false;  // whether a consumer is taking an item

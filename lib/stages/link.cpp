@@ -1,4 +1,5 @@
 #include <lade/detail/observability/observer.hpp>
+#include <lade/detail/stages/drain.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
@@ -44,38 +45,50 @@ void link_base::count_for(stage_counters& counters) {
 }
 
 void link_base::start(generator input, std::shared_ptr<const void> end) {
-  run_->start(shared_from_this(), context_, drain(*this, std::move(input), std::move(end)));
+  start(drain(std::move(input), feeder(*this, std::move(end))));
 }
 
-task<> link_base::drain(link_base& self, generator input, std::shared_ptr<const void>) {
-  try {
-    co_await self.fill_from(input);
-    self.end_input(nullptr);
-  } catch (...) {
-    self.end_input(std::current_exception());
+void link_base::start(task<> drain) { run_->start(shared_from_this(), context_, std::move(drain)); }
+
+// A feeder of a link whose input is ended by another coroutine. That one gets the failure.
+class rethrowing_feeder : public link_base::feeder {
+ public:
+  using link_base::feeder::feeder;
+  void end(const std::exception_ptr& failure) {
+    pass_on();
+    if (failure) std::rethrow_exception(failure);
   }
+};
+
+task<> link_base::fill_from(generator input) {
+  return drain(std::move(input), rethrowing_feeder(*this));
 }
 
-task<> link_base::fill_from(generator& input) {
-  auto filled = slot_ring::none;
-  while (true) {
-    auto taken = co_await ring_.take_free(filled);
-    if (taken == slot_ring::none) co_return;
-    filled = slot_ring::none;
-    taken_slot free(ring_, taken);
-    void* next = nullptr;
-    {
-      input_wait waiting(*this);
-      next = co_await input.next();
-    }
-    if (!next) {
-      deliver_rest(free, input.unyielded());
-      co_return;
-    }
-    fill(taken, next, input.origin());
-    filled = free.release();
-    if (options_.ring.workers == 0) record_levels();
-  }
+std::optional<task<>> link_base::feeder::put(void* item, const lineage& origin) {
+  link_.fill(slot_, item, origin);
+  filled_ = true;
+  if (link_.options_.ring.workers == 0) link_.record_levels();
+  return std::nullopt;
+}
+
+void link_base::feeder::put_rest(const lineage& origin) {
+  if (!link_.options_.delivers_rest || origin.empty()) return;
+  link_.fill_with_rest(slot_, origin);
+  filled_ = true;
+}
+
+void link_base::feeder::end(std::exception_ptr failure) noexcept {
+  pass_on();
+  link_.end_input(std::move(failure));
+}
+
+void link_base::feeder::pass_on() noexcept {
+  const auto slot = std::exchange(slot_, slot_ring::none);
+  if (slot == slot_ring::none) return;
+  if (filled_)
+    link_.ring_.fill(slot);
+  else
+    link_.ring_.return_free(slot);
 }
 
 void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
@@ -123,13 +136,11 @@ void link_base::count_in() noexcept {
     counters_->in.fetch_add(1, std::memory_order_relaxed);
 }
 
-void link_base::deliver_rest(taken_slot& free, const lineage& rest) {
-  if (!options_.delivers_rest || rest.empty()) return;
-  auto& record = records_[free.number()];
+void link_base::fill_with_rest(std::size_t slot, const lineage& rest) {
+  auto& record = records_[slot];
   record.origin = rest;
   record.failure = nullptr;
-  mark(free.number());
-  ring_.fill(free.release());
+  mark(slot);
 }
 
 void link_base::expect_input() noexcept {
@@ -244,9 +255,9 @@ link_base::tuning::tuning(link_base& tuned, const stage_key& key, const tuner& b
 
 link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
 
-// In an output queue, the feeder holds one item in addition to the ready ones.
+// In an output queue, the feeder and the consumer hold one item each in addition to the ready ones.
 void link_base::tuning::set(const tuner::setting& now) {
-  const auto held = now.concurrency + now.buffer + (link_.options_.is_output ? 1 : 0);
+  const auto held = now.concurrency + now.buffer + (link_.options_.is_output ? 2 : 0);
   link_.ring_.bound(now.concurrency, held);
 }
 

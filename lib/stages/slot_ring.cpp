@@ -32,6 +32,12 @@ slot_ring::~slot_ring() {
   if (counters_) record_depth();
 }
 
+std::size_t slot_ring::first_slot() noexcept {
+  const std::size_t slot = free_.back();
+  free_.pop_back();
+  return slot;
+}
+
 bool slot_ring::settle_feeder(free_awaiter& feeder, listed_waiter*& woken) noexcept {
   auto filled = std::exchange(feeder.slot_, none);
   if (closed_) return true;
@@ -84,11 +90,20 @@ bool slot_ring::settle_consumer(done_awaiter& consumer, wait_list& woken) noexce
 }
 
 void slot_ring::done_awaiter::end_stoppable_wait() {
-  if (has_stopped()) {
-    std::lock_guard lock(ring_.mutex_);
-    ring_.end_consumer_wait();
-  }
+  if (has_stopped()) ring_.end_stopped_wait(std::exchange(slot_, none));
   finish("take an item of a run");
+}
+
+// `freed`: a slot that the consumer could not pass on before it was stopped, or `none`.
+void slot_ring::end_stopped_wait(std::size_t freed) noexcept {
+  wait_list feeders;
+  {
+    std::lock_guard lock(mutex_);
+    end_consumer_wait();
+    if (freed != none) return_slot(freed);
+    claim_feeders(feeders);
+  }
+  feeders.resume_all_later();
 }
 
 void slot_ring::fill(std::size_t slot) noexcept {
@@ -106,16 +121,6 @@ void slot_ring::return_free(std::size_t slot) noexcept {
     std::lock_guard lock(mutex_);
     return_slot(slot);
     --unfinished_;
-    claim_feeders(woken);
-  }
-  woken.resume_all_later();
-}
-
-void slot_ring::free(std::size_t slot) noexcept {
-  wait_list woken;
-  {
-    std::lock_guard lock(mutex_);
-    return_slot(slot);
     claim_feeders(woken);
   }
   woken.resume_all_later();
@@ -199,10 +204,12 @@ bool slot_ring::another_fits() const noexcept {
   return unfinished < (options_.bytes - waiting_bytes_) / largest_;
 }
 
-// The number of free slots at which feeders are woken. Not more than workers leave free.
+// The number of free slots at which feeders are woken. Not more than workers and the consumer leave
+// free.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
   if (options_.refills == refill::at_once) return 1;
-  const auto busy = options_.feeders > 1 ? options_.feeders : most_working_;
+  const auto owned = most_working_ + (options_.consumer_owns_slot ? 1 : 0);
+  const auto busy = options_.feeders > 1 ? options_.feeders : owned;
   const auto others = most_held_ > busy ? most_held_ - busy : 0;
   const auto some =
       options_.refills == refill::at_half ? others / 2 : std::min(most_held_ / 4, others);

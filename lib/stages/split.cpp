@@ -202,7 +202,13 @@ void split_base::look() {
   if (stop) request_stop(paths_);
 }
 
-bool split_base::has_capacity() const {
+bool split_base::has_capacity(std::size_t where) noexcept {
+  std::lock_guard lock(mutex_);
+  wanted_ = where;
+  return over_ || has_wanted_capacity();
+}
+
+bool split_base::has_wanted_capacity() const {
   if (wanted_ == batches) return in_flight_ < buffer_;
   auto fits = [this](const branch& path) {
     return path.ended || (path.waiting < buffer_ && !is_full(path));
@@ -219,7 +225,7 @@ std::size_t split_base::waiting_in_all() const {
 }
 
 void split_base::wake_input(wait_list& woken) {
-  if (input_.empty() || !has_capacity()) return;
+  if (input_.empty() || !has_wanted_capacity()) return;
   if (wanted_ < batches && !branches_[wanted_].ended && has_enough(branches_[wanted_])) return;
   woken = input_.settle_all();
 }

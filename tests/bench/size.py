@@ -15,7 +15,7 @@
 #   vector of deques as a data member, or an alias of a channel. Classes that derive from a link, and
 #   others that have or own one as a data member, are listed apart.
 # - Drain loops: innermost loops that await next() or next_...() of a generator, and call push(),
-#   take_free(), split->give(), how->give(), or a start...() of a coroutine for the item.
+#   take_free(), to.put(), split->give(), how->give(), or a start...() of a coroutine for the item.
 # - Ways to park: classes with a data member std::coroutine_handle<>. Awaiters: classes with an
 #   await_suspend().
 # - Compilation: CPU seconds of user and system, and the largest resident memory of one process. The
@@ -39,7 +39,7 @@ SPECIFIERS = re.compile(r"^(?:mutable|\[\[[^\]]*\]\]|alignas\([^)]*\)|\s)+")
 POINTS = re.compile(r"[*&]|\b(?:shared|unique|counted|weak|node)_ptr\b|\bowner<")
 QUEUE = re.compile(r"^(?:channel<|slot_ring$|std::vector<(?:std::unique_ptr<)?std::deque<)[^&*]*$")
 TAKE = re.compile(r"co_await [\w.>()*\[\]-]*\bnext(?:_\w+)?\(")
-PUT = re.compile(r"(?:\.|->)(?:push|take_free)\(|(?:split|how)->give\(|(?:->|\s)start\w*\(")
+PUT = re.compile(r"(?:\.|->)(?:push|take_free)\(|to\.put\(|(?:split|how)->give\(|(?:->|\s)start\w*\(")
 COROUTINE = re.compile(r"\b(?:task|generator|async_generator)(?:<[^;{}()]*>)?\s+(?:\w+(?:<\w+>)?::)*(\w+)\(")
 
 

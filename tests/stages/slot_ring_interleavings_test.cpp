@@ -202,26 +202,22 @@ struct number_ring {
   }
 
   static task<> consume(number_ring& ring) {
-    auto slot = none;
+    auto slot = std::exchange(ring.owned, none);
     while ((slot = co_await ring.slots.take_done(slot)) != none) ring.take(slot);
   }
 
   // Takes one slot. It can be stopped.
   static task<> take_one(number_ring& ring) {
-    auto slot = co_await ring.slots.take_done_or_stop();
-    if (slot == none) co_return;
-    ring.take(slot);
-    ring.slots.free(slot);
+    ring.owned = co_await ring.slots.take_done_or_stop(std::exchange(ring.owned, none));
+    if (ring.owned != none) ring.take(ring.owned);
   }
 
   // Takes slots until a stop, and then the others. Waits for those without a stop.
   static task<> consume_despite_stop(number_ring& ring) {
     auto slot = none;
     try {
-      while ((slot = co_await ring.slots.take_done_or_stop()) != none) {
+      while ((slot = co_await ring.slots.take_done_or_stop(std::exchange(slot, none))) != none)
         ring.take(slot);
-        ring.slots.free(slot);
-      }
       co_return;
     } catch (const error& stopped) {
       EXPECT_EQ(stopped.code(), errc::stopped);
@@ -256,6 +252,7 @@ struct number_ring {
   detail::stage_counters counters{"stage"};
   detail::slot_ring slots;
   std::vector<int> contents;
+  std::size_t owned = none;  // by the consumer, between two coroutines
   std::vector<int> taken;
   const bool limits_bytes;  // then each item counts as one byte, except the first
   std::uint64_t bytes_of_first = 1;
@@ -307,6 +304,19 @@ TEST(RingInterleavings, AStopOfTheConsumerOfARingLosesNoSlot) {
     EXPECT_TRUE(consumer.ended());
     EXPECT_EQ(ring.slots.count().done + ring.taken.size(), 1u);
     EXPECT_EQ(consumer.finished(), ring.taken.size() == 1);
+  });
+}
+
+TEST(RingInterleavings, AStoppedConsumerHasPassedOnTheSlotThatItOwned) {
+  in_all_orders([](interleaving& order) {
+    number_ring ring({.slots = 2, .consumer_owns_slot = true});
+    ring.owned = ring.slots.first_slot();
+    started feeder(number_ring::feed(ring, 1, 2)), consumer(number_ring::take_one(ring));
+    order.run({[&] { feeder.start(); }, [&] { consumer.start(); }, [&] { consumer.stop(); }});
+    EXPECT_TRUE(feeder.finished());
+    EXPECT_TRUE(consumer.ended());
+    EXPECT_EQ(ring.slots.count().done + ring.taken.size(), 2u);
+    EXPECT_EQ(consumer.finished(), ring.owned != number_ring::none);
   });
 }
 

@@ -16,6 +16,7 @@
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/stages/drain.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/lineage.hpp>
 #include <lade/semaphore.hpp>
@@ -26,9 +27,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,15 +41,15 @@ namespace lade::detail {
 // Splits up to `concurrency` items at a time. Each item's parts are drained into a link, its
 // branch; the branches are items of another link:
 //
-//   upstream ─ open_branches() ─> [ branch, branch, ... ] ─╮
-//                  parts(item) ─> [ parts ] ───────────────┼─ deliver() ─> next stage
-//                  parts(item) ─> [ parts ] ───────────────╯
+//   upstream ── opener ──> [ branch, branch, ... ] ─╮
+//         parts(item) ───> [ parts ] ───────────────┼─ deliver() ─> next stage
+//         parts(item) ───> [ parts ] ───────────────╯
 //
 // In input order each item has a branch, and deliver() reads one after the other in the order of
 // the items. In completion order all items share one branch.
 // - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
-// - Blocking: open_branches() suspends in room_ while `concurrency` items are in flight, and in the
-//   link of branches while that many are unread. parts() suspends while its branch is full
+// - Blocking: the opener suspends in room_ while `concurrency` items are in flight, and in the link
+//   of branches while that many are unread. parts() suspends while its branch is full
 //   (options().buffer parts).
 // - Lock: mutex_ guards idle_ and in_flight_, for reports.
 // - Errors: a failure of an item ends its branch and is rethrown after its parts; a failure of the
@@ -88,7 +91,7 @@ class concurrent_flat_map final
   open_context before(const open_context& run) const { return branches_->before(run); }
 
   void start(async_generator<In> upstream) {
-    branches_->start(open_branches(this->shared_from_this(), std::move(upstream)));
+    branches_->start(drain(std::move(upstream), opener(this->shared_from_this())));
   }
 
   // Yields the parts. Destroying the generator ends the stage.
@@ -152,44 +155,67 @@ class concurrent_flat_map final
     in_flight_mark mark_;  // of the item
   };
 
-  // A branch that several items share, while there may be more of them.
-  class shared_branch {
+  // Starts to split each item, and puts the branches into their link: a sink for drain().
+  class opener {
    public:
-    explicit shared_branch(branch link) noexcept : link_(std::move(link)) {}
-    shared_branch(const shared_branch&) = delete;
-    ~shared_branch() {
-      if (link_) link_->end_input(nullptr);
+    explicit opener(std::shared_ptr<concurrent_flat_map> stage)
+        : stage_(std::move(stage)),
+          branches_(*stage_->branches_),
+          shared_(stage_->has_one_branch() ? stage_->open_branch() : nullptr) {}
+
+    task<bool> place() {
+      if (shared_ && !std::exchange(shared_is_put_, true)) co_await put_shared();
+      if (!shared_) {
+        const bool fits = co_await branches_.place();
+        if (!fits) co_return false;
+      }
+      if (!stage_->room_.try_acquire()) {
+        stopwatch blocked(stage_->counters_.output_wait);
+        co_await stage_->room_.acquire();
+      }
+      may_split_.emplace(stage_);
+      co_return true;
     }
-    const branch& link() const noexcept { return link_; }
+
+    class input_wait {
+     public:
+      explicit input_wait(const opener& of) noexcept : waiting_(of.stage_->counters_.input_wait) {}
+
+     private:
+      stopwatch<waiting_time> waiting_;
+    };
+
+    std::optional<task<>> put(void* item, const lineage& origin) {
+      increment(stage_->counters_.in);
+      auto to = shared_ ? shared_ : stage_->open_branch();
+      if (shared_) to->expect_input();
+      may_split_->begin();
+      start_parts(*to, std::move(*may_split_), std::move(*static_cast<In*>(item)), origin);
+      return shared_ ? std::nullopt : branches_.put(&to, {});
+    }
+
+    void put_rest(const lineage&) noexcept {}
+
+    void end(std::exception_ptr failure) noexcept {
+      may_split_.reset();
+      if (shared_) shared_->end_input(nullptr);
+      branches_.end(std::move(failure));
+    }
 
    private:
-    branch link_;  // null if each item has its own
-  };
+    task<> put_shared() {
+      link_base::feeder once(*stage_->branches_);
+      auto to = shared_;
+      const bool fits = co_await once.place();
+      if (fits) once.put(&to, {});
+    }
 
-  // Takes the items of `upstream`, starts to split each, and yields its branch.
-  static async_generator<branch> open_branches(std::shared_ptr<concurrent_flat_map> self,
-                                               async_generator<In> upstream) {
-    shared_branch of_all(self->has_one_branch() ? self->open_branch() : nullptr);
-    if (of_all.link()) {
-      auto yielded = of_all.link();
-      co_yield yielded;
-    }
-    while (true) {
-      if (!self->room_.try_acquire()) {
-        stopwatch blocked(self->counters_.output_wait);
-        co_await self->room_.acquire();
-      }
-      permit may_split(self);
-      auto* item = co_await self->next_item(upstream);
-      if (!item) co_return;
-      increment(self->counters_.in);
-      auto to = of_all.link() ? of_all.link() : self->open_branch();
-      if (of_all.link()) to->expect_input();
-      may_split.begin();
-      start_parts(*to, std::move(may_split), std::move(*item), upstream.origin());
-      if (!of_all.link()) co_yield to;
-    }
-  }
+    std::shared_ptr<concurrent_flat_map> stage_;
+    link_base::feeder branches_;
+    branch shared_;  // the branch of all items; null if each has its own
+    bool shared_is_put_ = false;
+    std::optional<permit> may_split_;  // for the next item
+  };
 
   // Starts the drain of the parts of an item. If it cannot be started, the branch does not wait for
   // it.
@@ -200,11 +226,6 @@ class concurrent_flat_map final
       to.end_input(nullptr);
       throw;
     }
-  }
-
-  task<In*> next_item(async_generator<In>& upstream) {
-    stopwatch waiting(counters_.input_wait);
-    co_return co_await upstream.next().apart();
   }
 
   branch open_branch() const {

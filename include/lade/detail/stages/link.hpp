@@ -152,11 +152,16 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Has the inputs run on another executor than the CPU pool. Must be called before start().
   void compute_on(executor& home) noexcept { context_.home = &home; }
 
-  // Starts the drain of an input. `end` is kept alive until the input has ended.
-  void start(generator input, std::shared_ptr<const void> end = nullptr);
+  class feeder;
 
-  // Moves the items of `input` into the queue until the input or the link has ended. For a drain.
-  task<> fill_from(generator& input);
+  // Starts the drain of an input. `end` is kept alive until the input has ended. Or starts the
+  // given drain, whose sink puts items into the link by a feeder.
+  void start(generator input, std::shared_ptr<const void> end = nullptr);
+  void start(task<> drain);
+
+  // Puts the items of `input` into the queue until the input or the link has ended. For a coroutine
+  // that calls end_input() itself.
+  task<> fill_from(generator input);
 
   // The link ends after one input more.
   void expect_input() noexcept;
@@ -233,33 +238,6 @@ class link_base : public std::enable_shared_from_this<link_base> {
     void note(item_overview::doing what, clock::time_point now) noexcept;
   };
 
-  // A free slot that a drain has taken, until it is filled.
-  class taken_slot {
-   public:
-    taken_slot(slot_ring& from, std::size_t number) noexcept : ring_(from), number_(number) {}
-    taken_slot(const taken_slot&) = delete;
-    ~taken_slot() {
-      if (number_ != slot_ring::none) ring_.return_free(number_);
-    }
-    std::size_t number() const noexcept { return number_; }
-    std::size_t release() noexcept { return std::exchange(number_, slot_ring::none); }
-
-   private:
-    slot_ring& ring_;
-    std::size_t number_;
-  };
-
-  // The wait of a drain for the next item of its input, from construction to destruction.
-  class input_wait {
-   public:
-    explicit input_wait(link_base& link) noexcept : link_(link) { link_.begin_input_wait(); }
-    input_wait(const input_wait&) = delete;
-    ~input_wait() { link_.end_input_wait(); }
-
-   private:
-    link_base& link_;
-  };
-
   // The interface for reports. Not the link itself: they must not call a virtual function of an
   // object whose derived part is still being constructed.
   class report final : private overviewed {
@@ -287,7 +265,6 @@ class link_base : public std::enable_shared_from_this<link_base> {
     link_base& link_;
   };
 
-  static task<> drain(link_base& self, generator input, std::shared_ptr<const void> end);
   void fill(std::size_t slot, void* item, const lineage& origin);
   void report_waiting(std::size_t slot, const void* item);
   void mark(std::size_t slot) noexcept {
@@ -302,7 +279,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   bool has_one_input() const noexcept { return options_.ring.feeders == 1; }
   void begin_input_wait() noexcept;
   void end_input_wait() noexcept;
-  void deliver_rest(taken_slot& free, const lineage& rest);
+  void fill_with_rest(std::size_t slot, const lineage& rest);
   void begin_wait();
   void end_wait();
   bool is_at_standstill() const;
@@ -327,6 +304,67 @@ class link_base : public std::enable_shared_from_this<link_base> {
   std::optional<tuning> tuning_;
 };
 
+// Puts the items of one input into the slots of a link: a sink for drain(). For one coroutine. It
+// owns a slot from place() to the next place(), and passes it on then, or at the end.
+class link_base::feeder {
+ public:
+  // `end` is kept alive.
+  explicit feeder(link_base& to, std::shared_ptr<const void> end = nullptr) noexcept
+      : link_(to), kept_(std::move(end)) {}
+  feeder(feeder&& other) noexcept
+      : link_(other.link_),
+        kept_(std::move(other.kept_)),
+        slot_(std::exchange(other.slot_, slot_ring::none)),
+        filled_(other.filled_) {}
+  feeder& operator=(feeder&&) = delete;
+  ~feeder() { pass_on(); }
+
+  class place_awaiter;
+  [[nodiscard]] place_awaiter place() noexcept;
+
+  class input_wait {
+   public:
+    explicit input_wait(feeder& of) noexcept : link_(of.link_) { link_.begin_input_wait(); }
+    input_wait(const input_wait&) = delete;
+    ~input_wait() { link_.end_input_wait(); }
+
+   private:
+    link_base& link_;
+  };
+
+  std::optional<task<>> put(void* item, const lineage& origin);
+  void put_rest(const lineage& origin);
+  void end(std::exception_ptr failure) noexcept;
+
+  // Passes on the filled slot, or returns the free one.
+  void pass_on() noexcept;
+
+ private:
+  link_base& link_;
+  std::shared_ptr<const void> kept_;
+  std::size_t slot_ = slot_ring::none;  // the slot that the feeder owns
+  bool filled_ = false;                 // whether an item is in it
+};
+
+class link_base::feeder::place_awaiter : public slot_ring::free_awaiter {
+ public:
+  explicit place_awaiter(feeder& of) noexcept
+      : slot_ring::free_awaiter(of.link_.ring_, std::exchange(of.slot_, slot_ring::none)),
+        feeder_(of) {}
+  bool await_resume() const noexcept {
+    feeder_.slot_ = slot_ring::free_awaiter::await_resume();
+    feeder_.filled_ = false;
+    return feeder_.slot_ != slot_ring::none;
+  }
+
+ private:
+  feeder& feeder_;
+};
+
+inline link_base::feeder::place_awaiter link_base::feeder::place() noexcept {
+  return place_awaiter(*this);
+}
+
 // A link without workers.
 template <class T>
 class link final : public link_base {
@@ -337,16 +375,14 @@ class link final : public link_base {
       : link_base(std::move(run), options, std::move(wanted), nullptr, {}),
         items_(options.ring.slots) {}
 
-  // For a consumer that takes the items itself, instead of deliver(). Awaits the slot of the next
-  // item, or slot_ring::none at the end. Throws error(stopped) if the awaiting coroutine is asked
-  // to stop. The consumer must free the slot.
-  [[nodiscard]] auto take() noexcept { return ring_.take_done_or_stop(); }
+  // For a consumer that takes the items itself, instead of deliver(). first_slot(), take(): see
+  // first_slot() and take_done_or_stop() of slot_ring. The consumer must drop the item of a slot
+  // before it passes the slot on.
+  std::size_t first_slot() noexcept { return ring_.first_slot(); }
+  [[nodiscard]] auto take(std::size_t freed) noexcept { return ring_.take_done_or_stop(freed); }
   T& item(std::size_t slot) noexcept { return *items_[slot]; }
   lineage& origin(std::size_t slot) noexcept { return record(slot).origin; }
-  void free(std::size_t slot) noexcept {
-    items_[slot].reset();
-    ring_.free(slot);
-  }
+  void drop(std::size_t slot) noexcept { items_[slot].reset(); }
 
   // Items that are ready to be taken.
   std::size_t size() const { return ring_.count().done; }

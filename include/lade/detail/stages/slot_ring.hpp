@@ -43,6 +43,10 @@ struct slot_ring_options {
 
   refill refills = refill::at_quarter;
 
+  // Whether the consumer owns a slot at all times, from its first_slot() on. So it takes the lock
+  // once per item, and frees a slot only when it takes the next item.
+  bool consumer_owns_slot = false;
+
   // Whether feeders wait while the memory budget is exhausted.
   bool waits_for_memory = false;
 
@@ -105,11 +109,14 @@ class slot_ring {
 
   const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
 
+  // For a consumer that owns a slot at all times: the slot that it passes on first. Must be called
+  // once, before any other access.
+  std::size_t first_slot() noexcept;
+
   // Await a slot, or `none` if there will be no more. The argument is the slot to pass on: one that
   // the feeder filled, that the worker finished, or that the consumer is done with; at first
-  // `none`. take_done_or_stop() passes on no slot: its consumer calls free(). It throws
-  // error(stopped) if the awaiting coroutine is asked to stop. The ring must be closed before a
-  // stop ends the other waits.
+  // `none`. take_done_or_stop() throws error(stopped), and has passed on the slot, if the awaiting
+  // coroutine is asked to stop. The ring must be closed before a stop ends the other waits.
   //
   // take_filled() resumes a consumer that waits for the finished slot. If there is another filled
   // slot, the consumer runs inline before the worker gets it. Exception: with `posts_consumer`, an
@@ -118,7 +125,7 @@ class slot_ring {
   [[nodiscard]] filled_awaiter take_filled(std::size_t finished,
                                            bool posts_consumer = false) noexcept;
   [[nodiscard]] done_awaiter take_done(std::size_t freed) noexcept;
-  [[nodiscard]] done_awaiter take_done_or_stop() noexcept;
+  [[nodiscard]] done_awaiter take_done_or_stop(std::size_t freed) noexcept;
 
   // For a feeder that takes no other slot: passes on a slot that it has filled, or returns a free
   // slot that it will not fill.
@@ -128,9 +135,6 @@ class slot_ring {
   // For the owner of a slot, before it passes the slot on: the bytes of the result in it. Requires
   // a limit in bytes. A slot without a result needs no call.
   void record_bytes(std::size_t slot, std::uint64_t bytes) noexcept { bytes_[slot] = bytes; }
-
-  // For the consumer: frees a slot that it is done with.
-  void free(std::size_t slot) noexcept;
 
   // For a worker that works on several slots at once. take_more() returns another filled slot, or
   // `none`. finish_early() finishes one of them; then take_filled() takes `several` instead of a
@@ -254,6 +258,7 @@ class slot_ring {
   listed_waiter* claim_consumer(std::size_t slot) noexcept;
   void begin_consumer_wait() noexcept;
   void end_consumer_wait() noexcept;
+  void end_stopped_wait(std::size_t freed) noexcept;
 
   const buffer_pool& memory_;
   stage_counters* counters_ = nullptr;
@@ -374,8 +379,8 @@ inline slot_ring::filled_awaiter slot_ring::take_filled(std::size_t finished,
 inline slot_ring::done_awaiter slot_ring::take_done(std::size_t freed) noexcept {
   return {*this, freed, false};
 }
-inline slot_ring::done_awaiter slot_ring::take_done_or_stop() noexcept {
-  return {*this, none, true};
+inline slot_ring::done_awaiter slot_ring::take_done_or_stop(std::size_t freed) noexcept {
+  return {*this, freed, true};
 }
 
 }  // namespace lade::detail

@@ -57,7 +57,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // Instead of a path: the item is dropped.
   static constexpr std::size_t dropped = all_paths - 2;
 
-  // For distributor::waits_for: capacity before the path that is chosen for the item.
+  // For distributor::waits_for: capacity before the path that is chosen for the item, later.
   static constexpr std::size_t chosen_path = all_paths - 3;
 
   // `buffer`: how many items may wait before each path and results behind it, or how many batches
@@ -124,10 +124,12 @@ class split_base : public std::enable_shared_from_this<split_base> {
   class asking;
 
   // For the input: `co_await capacity(where)` suspends until one more item fits, or the path
-  // needs no more. If the other paths are empty, one path may hold as many items as all together.
-  // Throws error(stopped) if the awaiting coroutine is asked to stop.
+  // needs no more; not at all for chosen_path. Returns true. If the other paths are empty, one path
+  // may hold as many items as all together. Throws error(stopped) if the awaiting coroutine is
+  // asked to stop. has_capacity(): whether the await would end at once.
   class capacity_awaiter;
   [[nodiscard]] capacity_awaiter capacity(std::size_t where) noexcept;
+  bool has_capacity(std::size_t where) noexcept;
 
   void begin_batch();
   void end_batch();
@@ -168,7 +170,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void look();
 
   // Called with the mutex held.
-  bool has_capacity() const;
+  bool has_wanted_capacity() const;
   void wake_input(wait_list& woken);
   bool needs_another() const;
   bool is_awaited_in_vain() const;
@@ -221,22 +223,23 @@ class split_base::asking {
 class split_base::capacity_awaiter : private waiter {
  public:
   capacity_awaiter(split_base& split, std::size_t where) noexcept : split_(split), where_(where) {}
-  bool await_ready() const noexcept { return false; }
+  bool await_ready() const noexcept { return where_ == chosen_path; }
   template <class Promise>
   bool await_suspend(std::coroutine_handle<Promise> input) {
     auto self = split_.shared_from_this();  // the input may resume, and end, at once
     bool parked = park(input, self->mutex_, self->input_, [this, &self] {
       self->wanted_ = where_;
-      if (self->over_ || self->has_capacity()) return true;
+      if (self->over_ || self->has_wanted_capacity()) return true;
       begin_wait();
       return false;
     });
     if (parked) self->look();
     return parked;
   }
-  void await_resume() {
+  bool await_resume() {
     end_wait();
     finish("wait for capacity in a path");
+    return true;
   }
 
  private:
@@ -286,9 +289,10 @@ class distributor {
   virtual void end() noexcept {}
 };
 
-// The coroutine of the input: takes the items of `in`, and passes each on to the paths. Ends the
-// input of the split with the failure of `in` or `how`, if any.
-task<> distribute(split_base& to, run_state& run, generator in, std::unique_ptr<distributor> how);
+// The coroutine of the input: drains `in` into the paths. Ends the input of the split with the
+// failure of `in` or `how`, if any. Ends when `stop` is requested.
+task<> distribute(split_base& to, run_state& run, std::stop_token stop, generator in,
+                  std::unique_ptr<distributor> how);
 
 // The queues before the paths of one run. All paths must be opened before the input starts.
 template <class T>
@@ -310,7 +314,7 @@ class split : public split_base {
     count_for(counters);
     if (wanted()) context_.claim = &claim_.emplace(wanted());
     run_.run->start(shared_from_this(), context_,
-                    distribute(*this, *run_.run, std::move(in), std::move(how)));
+                    distribute(*this, *run_.run, stop_.get_token(), std::move(in), std::move(how)));
   }
 
   // For the input. Queues the item for a path. Returns false, and drops the item, if the path needs
