@@ -127,9 +127,10 @@ async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const 
   options.counts_items = true;
   options.measures_inputs = true;
   options.ring.measures_feeders = true;
+  options.ring.measures_depth = true;
   owner<link_base> merged(std::make_shared<link<T>>(run, options));
   merged->count_for(counters);
-  run.run->stages().record_workers(counters, {.slots = 2 * inputs.size(), .gathers = true});
+  run.run->stages().record_workers(counters, {.slots = options.ring.slots, .gathers = true});
   auto before = merged->before(run);
   for (std::size_t i = 0; i < inputs.size(); ++i) merged->start(inputs[i].open(before.branch(i)));
   return deliver_from<T>(std::move(merged));

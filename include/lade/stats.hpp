@@ -47,7 +47,9 @@ struct slow_item {
 // - with workers, for plain functions: all
 // - with workers, for tasks: all but `cpu` and `preempted`
 // - prefetch: `slots`, `depth` and the waits
-// - merge by arrival, tee, route, route_batches: `slots` and the waits; `depth` is 0
+// - merge by arrival, tee, route, route_batches: the same, of the results that wait behind its
+// inputs
+//   or paths
 // - inline map, filter, flat_map and batch_by: `busy`, `durations` and `slowest`
 // - other inline stages, and sources: none
 //

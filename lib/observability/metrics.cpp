@@ -143,9 +143,8 @@ void metrics::add_stage(const stage_statistics& stage, const metric_labels& labe
       stage.workers, labels);
   add("lade_stage_slots", gauge, "Items that the stage may hold.", static_cast<double>(stage.slots),
       labels);
-  if (!stage.gathers)
-    add("lade_stage_depth", gauge, "Items in the slots: queued, in progress, or done.",
-        static_cast<double>(stage.depth), labels);
+  add("lade_stage_depth", gauge, "Items in the slots: queued, in progress, or done.",
+      static_cast<double>(stage.depth), labels);
   if (stage.workers > 0 || stage.durations.total() > 0) add_durations(stage, labels);
 }
 

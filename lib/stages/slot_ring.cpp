@@ -369,7 +369,7 @@ void slot_ring::record_missing(missing now) noexcept {
 }
 
 void slot_ring::record_depth() noexcept {
-  if (options_.measures_feeders) counters_->depth.store(in_flight_, std::memory_order_relaxed);
+  if (options_.measures_depth) counters_->depth.store(in_flight_, std::memory_order_relaxed);
 }
 
 listed_waiter* slot_ring::claim_feeder() noexcept {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace lade::detail {
 
@@ -56,10 +57,20 @@ void split_base::record_blocked(bool blocked) noexcept {
   if (counters_) record(counters_->output_wait, blocked);
 }
 
+void split_base::record_depth() noexcept {
+  if (counters_) counters_->depth.store(results_, std::memory_order_relaxed);
+}
+
+void split_base::drop_results() noexcept {
+  if (std::exchange(results_, 0) > 0) record_depth();
+}
+
 void split_base::record_made(std::size_t path) {
   {
     std::lock_guard lock(mutex_);
     ++branches_[path].results;
+    ++results_;
+    record_depth();
   }
   look();
 }
@@ -80,6 +91,8 @@ void split_base::record_taken(std::size_t path) {
     if (demand_) demand_->await(demand::none);
     if (path == batches || branches_[path].results == 0) return;
     --branches_[path].results;
+    --results_;
+    record_depth();
     wake_input(woken);
   }
   woken.resume_all();

@@ -57,9 +57,6 @@ TEST(Prometheus, ExportsDepthAndSlotsOfAStage) {
   EXPECT_THAT(text,
               HasSubstr("# TYPE lade_stage_depth gauge\nlade_stage_depth{stage=\"map\"} 5\n"));
   EXPECT_THAT(text, HasSubstr("lade_stage_slots{stage=\"map\"} 16\n"));
-  auto gathering = two_stages();
-  for (auto& stage : gathering.stages) stage.gathers = true;
-  EXPECT_THAT(to_prometheus(gathering), Not(HasSubstr("lade_stage_depth")));
 }
 
 TEST(Prometheus, DurationsAreASummary) {

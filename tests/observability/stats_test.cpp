@@ -1473,6 +1473,46 @@ TEST(Statistics, StagesWithPathsReportThatTheyAreEmpty) {
   }
 }
 
+// Of a stage while the consumer takes nothing and no further result fits, and when the run has been
+// stopped. The run has ended then: what waited has been dropped.
+template <class Make>
+static std::pair<stage_statistics, stage_statistics> while_full(const Make& attach,
+                                                                const std::string& name) {
+  runtime runtime({.threads = 2});
+  auto items = runtime.run(attach(from(up_to(1'000))), {.ready = 1});
+  auto now = [&] {
+    auto all = items.statistics().stages;
+    auto found = std::ranges::find(all, name, &stage_statistics::name);
+    return found == all.end() ? stage_statistics() : *found;
+  };
+  test::wait_until([&] { return now().depth >= 2; });
+  auto full = now();
+  items.stop();
+  try {
+    while (items.wait_next()) {}
+  } catch (const error& stopped) {
+    EXPECT_EQ(stopped.code(), errc::stopped);
+  }
+  return {full, now()};
+}
+
+TEST(Statistics, StagesWithPathsReportHowManyResultsWait) {
+  auto same = map([](int i) { return i; }, {.concurrency = 1});
+  auto all_same = map([](std::vector<int> all) { return all; }, {.concurrency = 1});
+  auto by_parity = [](int i) { return i % 2; };
+  auto routed = while_full([&](auto in) { return in | route(by_parity, same, same); }, "route");
+  auto parted = while_full(
+      [&](auto in) { return in | batch(2) | route_batches(by_parity, all_same, all_same); },
+      "route_batches");
+  auto divided = while_full([&](auto in) { return in | tee(same, same); }, "tee");
+  auto merged = while_full(
+      [](auto in) { return merge(std::vector{in, in}, {.order = merge_order::arrival}); }, "merge");
+  for (auto& [full, stopped] : {routed, parted, divided, merged}) {
+    EXPECT_LE(full.depth, full.slots) << full.name;
+    EXPECT_EQ(stopped.depth, 0u) << full.name;
+  }
+}
+
 TEST(VerdictOfARun, NamesAStageInsideOfLongCalls) {
   runtime runtime({.threads = 3});
   test::gate gate;

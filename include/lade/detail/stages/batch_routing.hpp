@@ -254,6 +254,7 @@ class batch_routing final : public node<Out> {
     std::vector<opened_path<Out>> opened;  // last path first: statistics reverse the order
     for (auto i = paths_.size(); i-- > 0;) opened.emplace_back(inside, split, i, paths_[i]);
     auto& counters = run.add_stage();
+    split->count_for(counters);
     auto upstream = run.until(split->stop_token()).taken_by(split->wanted());
     auto items = in_.open(upstream);
     std::vector<async_generator<Out>> results;
@@ -262,7 +263,8 @@ class batch_routing final : public node<Out> {
       path.start(counters, detail::split<in>::end_of(split, i));
       results.push_back(std::move(path).deliver());
     }
-    run.run->stages().record_workers(counters, {.slots = settings.buffer + 1, .gathers = true});
+    const auto queued = paths_.size() * link_options::results(settings.buffer).ring.slots;
+    run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
     auto records = std::make_shared<batches>(settings.buffer + 1);
     split->start(std::move(items),
                  std::make_unique<batch_parts<T>>(*split, records, choose_, upstream, counters),

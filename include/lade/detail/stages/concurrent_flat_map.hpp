@@ -131,6 +131,7 @@ class concurrent_flat_map final
     auto options = queue_options(queued, 1);
     options.marks_items = false;
     options.ring.measures_feeders = true;
+    options.ring.measures_depth = true;
     return options;
   }
 

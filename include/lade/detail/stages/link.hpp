@@ -79,7 +79,10 @@ struct link_options {
 
   // The options of a queue of up to `queued` items from one input, for a separate stage.
   static link_options ahead(std::size_t queued) {
-    return {.ring = {.slots = queued, .waits_for_memory = true, .measures_feeders = true},
+    return {.ring = {.slots = queued,
+                     .waits_for_memory = true,
+                     .measures_feeders = true,
+                     .measures_depth = true},
             .counts_items = true,
             .measures_inputs = true,
             .is_reported = true};

@@ -43,9 +43,12 @@ struct route_settings {
   // Throws error(invalid_argument) naming the stage and the option if an option is invalid.
   route_settings(const route_options& options, std::string stage, std::size_t paths_in_all);
 
-  // The number of results that the queue behind all paths of a route holds, and its options.
-  std::size_t queued() const noexcept { return 2 * paths; }
-  link_options results() const { return link_options::gathering(queued(), paths); }
+  // The options of the queue behind all paths of a route.
+  link_options results() const {
+    auto options = link_options::gathering(2 * paths, paths);
+    options.ring.measures_depth = true;
+    return options;
+  }
 
   // The facts of a route and of a route_batches.
   node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
@@ -250,7 +253,8 @@ class routing final : public node<Out> {
 
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
-    owner<link_base> results(std::make_shared<link<Out>>(run, settings.results()));
+    const auto queue = settings.results();
+    owner<link_base> results(std::make_shared<link<Out>>(run, queue));
     auto inside = results->before(run);
     auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
     auto upstream = inside.until(split->stop_token());
@@ -258,9 +262,10 @@ class routing final : public node<Out> {
     for (auto i = paths_.size(); i-- > 0;)
       opened.push_back(paths_[i].open(inside.in(split_base::path(split, i, run.path))));
     auto& counters = run.add_stage();
+    split->count_for(counters);
     auto items = in_.open(upstream);
     results->count_for(counters);
-    run.run->stages().record_workers(counters, {.slots = settings.queued(), .gathers = true});
+    run.run->stages().record_workers(counters, {.slots = queue.ring.slots, .gathers = true});
     for (std::size_t i = 0; i < paths_.size(); ++i)
       results->start(std::move(opened[paths_.size() - 1 - i]), detail::split<T>::end_of(split, i));
     split->start(

@@ -59,9 +59,11 @@ struct slot_ring_options {
   //   one.
   std::uint64_t bytes = unlimited_bytes;
 
-  // Whether the statistics count the items in the slots (depth), and the time in which at least one
-  // feeder waits for a slot (output_wait) or for memory (memory_wait). One ring of a stage at most.
+  // Whether the statistics count the time in which at least one feeder waits for a slot
+  // (output_wait) or for memory (memory_wait), and the items in the slots (depth). One ring of a
+  // stage at most for each.
   bool measures_feeders = false;
+  bool measures_depth = false;
 };
 
 // Passes the slots of a stage between its coroutines:

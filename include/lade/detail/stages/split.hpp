@@ -84,6 +84,10 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The capacity of a buffer with this option.
   static std::size_t at_least_one(std::size_t buffer) noexcept { return buffer ? buffer : 1; }
 
+  // Sets the stage whose statistics the waits of the input add to, and the results that wait behind
+  // watched paths. Must be called before the paths and the input start.
+  void count_for(stage_counters& counters) noexcept { counters_ = &counters; }
+
   // Enables the tracking: a standstill stops `paths`, and the demand for another item is known.
   // `run`: the context of the stage itself.
   void watch(const open_context& run, std::stop_source paths);
@@ -169,15 +173,15 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // path or the input has ended, without the mutex.
   void look();
 
+  // For the destructor of a derived class: no result waits any more.
+  void drop_results() noexcept;
+
   // Called with the mutex held.
   bool has_wanted_capacity() const;
   void wake_input(wait_list& woken);
   bool needs_another() const;
   bool is_awaited_in_vain() const;
   void record_given(std::size_t path) noexcept;
-
-  // Sets the stage whose statistics the waits of the input add to. Must be called before the first.
-  void count_for(stage_counters& counters) noexcept { counters_ = &counters; }
 
   mutable mutex mutex_;
   std::vector<branch> branches_;
@@ -186,6 +190,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
  private:
   void record_asking(bool asks);
   void record_blocked(bool blocked) noexcept;
+  void record_depth() noexcept;
   bool is_full(const branch& path) const;
   bool has_enough(const branch& path) const;
   std::size_t waiting_in_all() const;
@@ -193,6 +198,7 @@ class split_base : public std::enable_shared_from_this<split_base> {
   stage_counters* counters_ = nullptr;
   std::exception_ptr failure_;
   const std::size_t buffer_;
+  std::size_t results_ = 0;    // results that wait behind all paths
   std::size_t in_flight_ = 0;  // batches in flight
   wait_list input_;            // the input, if it waits for capacity
   std::size_t wanted_ = 0;     // path that it waits for, all_paths or batches
@@ -303,6 +309,7 @@ class split : public split_base {
     for (std::size_t path = 0; path < paths; ++path)
       queues_.push_back(std::make_unique<std::deque<given>>());
   }
+  ~split() { this->drop_results(); }
 
   // The stop token of the input.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
@@ -311,7 +318,6 @@ class split : public split_base {
   void start(async_generator<T> in, std::unique_ptr<distributor> how, stage_counters& counters) {
     context_ = run_.run->make_context(stop_.get_token());
     work_for(counters, context_);
-    count_for(counters);
     if (wanted()) context_.claim = &claim_.emplace(wanted());
     run_.run->start(shared_from_this(), context_,
                     distribute(*this, *run_.run, stop_.get_token(), std::move(in), std::move(how)));

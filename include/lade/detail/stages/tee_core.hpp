@@ -119,8 +119,9 @@ class tee_core {
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics reverse the order
     (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
     auto& counters = run.add_stage();
-    run.run->stages().record_workers(counters,
-                                     {.slots = sizeof...(Out) * split->buffer(), .gathers = true});
+    split->count_for(counters);
+    const auto queued = sizeof...(Out) * link_options::results(buffer_).ring.slots;
+    run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
     (std::get<I>(opened)->start(counters, detail::split<T>::end_of(split, I)), ...);
     split->start(std::move(items),
