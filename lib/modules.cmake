@@ -91,6 +91,7 @@ set(lade_core_sources
   lib/pipeline/plan.cpp
   lib/pipeline/progress.cpp
   lib/pipeline/run.cpp
+  lib/pipeline/run_children.cpp
   lib/pipeline/run_state.cpp
   lib/pipeline/sample_templates.cpp
   lib/pipeline/stage_registry.cpp

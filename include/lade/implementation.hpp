@@ -88,6 +88,7 @@
 #include "../../lib/pipeline/plan.cpp"
 #include "../../lib/pipeline/progress.cpp"
 #include "../../lib/pipeline/run.cpp"
+#include "../../lib/pipeline/run_children.cpp"
 #include "../../lib/pipeline/run_state.cpp"
 #include "../../lib/pipeline/sample_templates.cpp"
 #include "../../lib/pipeline/stage_registry.cpp"

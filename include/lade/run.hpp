@@ -300,7 +300,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
    public:
     explicit children_watch(detail::run_state& state) noexcept : state_(state) {}
     children_watch(const children_watch&) = delete;
-    ~children_watch() { state_.children_ended(); }
+    ~children_watch() { state_.children().ended(); }
 
    private:
     detail::run_state& state_;
@@ -320,7 +320,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
 
   // Rethrows the failure of the run, if any. A plain function, because a coroutine would allocate.
   void children_ended(const std::exception_ptr& failure) {
-    state_->children_ended();
+    state_->children().ended();
     state_->arrows().finish();
     if (failure) std::rethrow_exception(failure);
   }

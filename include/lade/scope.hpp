@@ -21,6 +21,10 @@
 
 namespace lade {
 
+namespace detail {
+class run_children;
+}
+
 // Child tasks that run beside the coroutine that starts them, and end before that coroutine
 // continues:
 //
@@ -74,7 +78,7 @@ class scope {
   std::stop_token stop_token() const noexcept { return context_.stop; }
 
  private:
-  friend class detail::run_state;
+  friend class detail::run_children;
   template <class T, class Held>
   class child;
   struct pass_on_stop {

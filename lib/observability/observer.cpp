@@ -105,7 +105,8 @@ static task<> observe_until(std::stop_token over, std::shared_ptr<run_state> run
 
 static void begin_observing(const std::shared_ptr<run_state>& run, executor& home,
                             task<> observing) {
-  run->children().start(observe_until(run->over.get_token(), run, home, std::move(observing)));
+  run->children().scope().start(
+      observe_until(run->over.get_token(), run, home, std::move(observing)));
 }
 
 void begin_reports(const std::shared_ptr<run_state>& run) {
@@ -122,7 +123,8 @@ static task<> tune_regularly(std::shared_ptr<run_state> run) {
 }
 
 void begin_tuning(const std::shared_ptr<run_state>& run) {
-  if (run->begin_looking()) begin_observing(run, run->runtime().reactor(0), tune_regularly(run));
+  if (run->begins(&run->tuned()))
+    begin_observing(run, run->runtime().reactor(0), tune_regularly(run));
 }
 
 }  // namespace lade::detail

@@ -61,21 +61,15 @@ context run_state::make_context(std::stop_token stop) noexcept {
   return result;
 }
 
-void run_state::begin() {
-  std::lock_guard lock(mutex_);
-  started_ = clock::now();
-  sink.next_starved.count_from(started_);
-}
+void run_state::begin() noexcept { sink.next_starved.count_from(clock_.begin()); }
 
 void run_state::count_delivered() noexcept {
   increment(sink.out);
-  if (first_item_.load(std::memory_order_relaxed) == clock::time_point())
-    first_item_.store(clock::now(), std::memory_order_relaxed);
+  clock_.note_delivery();
 }
 
 void run_state::end() noexcept {
-  auto never = clock::time_point();
-  ended_.compare_exchange_strong(never, clock::now(), std::memory_order_relaxed);
+  clock_.end();
   over.request_stop();
 }
 
@@ -91,10 +85,10 @@ std::vector<run_state::epoch_chooser> run_state::epoch_dependent() const {
   return epoch_dependent_;
 }
 
-bool run_state::begins_background(const void* work) {
+bool run_state::begins(const void* key) {
   std::lock_guard lock(mutex_);
-  if (std::ranges::find(background_, work) != background_.end()) return false;
-  background_.push_back(work);
+  if (std::ranges::find(begun_, key) != begun_.end()) return false;
+  begun_.push_back(key);
   return true;
 }
 
@@ -103,22 +97,6 @@ void run_state::warn(const std::string& text) const {
     options_.on_warning(text);
   else
     std::fputs(("lade: " + text + "\n").c_str(), stderr);
-}
-
-void run_state::use(executor& home) {
-  std::lock_guard lock(mutex_);
-  if (std::ranges::none_of(used_, [&](const executor_use& each) { return each.is_of(home); }))
-    used_.emplace_back(home);
-}
-
-void run_state::children_ended() noexcept {
-  std::lock_guard lock(mutex_);
-  used_.clear();
-}
-
-void run_state::start(std::shared_ptr<const void> stage, const context& execution, task<> work) {
-  use(*execution.home);
-  children_.start_in({std::move(stage), &execution}, std::move(work));
 }
 
 std::string run_state::overview() const {
@@ -138,8 +116,7 @@ lade::state run_state::state() const {
 
 run_statistics run_state::statistics() const {
   run_statistics result;
-  auto ended = ended_.load(std::memory_order_relaxed);
-  auto now = ended == clock::time_point() ? clock::now() : ended;
+  const auto now = clock_.now();
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
   result.sink_wait = sink.next_starved.until(now);
@@ -147,11 +124,9 @@ run_statistics run_state::statistics() const {
   result.memory_wait = sink.memory_wait.until(now);
   result.sink_waits = sink.next_starved.ended();
   result.delivered = sink.out;
-  auto first = first_item_.load(std::memory_order_relaxed);
   result.stages = stages_.statistics(now);
-  std::lock_guard lock(mutex_);
-  result.elapsed = now - started_;
-  if (first != clock::time_point()) result.first_item = first - started_;
+  result.elapsed = clock_.elapsed(now);
+  result.first_item = clock_.first_item();
   return result;
 }
 

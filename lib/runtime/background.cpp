@@ -59,14 +59,15 @@ static task<> begin_background(const std::string& name, const std::function<task
 void start_background(run_state& run, std::string name, const std::function<task<>()>& work) {
   auto running = begin_background(name, work);
   auto over = run.over.get_token();
-  run.children().start(work_until(std::move(over), run, std::move(name), std::move(running)));
+  run.children().scope().start(
+      work_until(std::move(over), run, std::move(name), std::move(running)));
 }
 
 }  // namespace detail
 
 bool start_background(const context& where, const void* key, std::string name,
                       const std::function<task<>()>& work) {
-  if (!where.run || !where.run->begins_background(key)) return false;
+  if (!where.run || !where.run->begins(key)) return false;
   detail::start_background(*where.run, std::move(name), work);
   return true;
 }

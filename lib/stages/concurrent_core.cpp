@@ -77,8 +77,9 @@ stage_workers concurrent_core::assign_executors() {
 
 void concurrent_core::start_workers(generator upstream) {
   for (auto& execution : worker_contexts_)
-    run_->start(shared_from_this(), execution,
-                options_.on_reactor ? await_tasks({*this, execution}) : compute(*this, execution));
+    run_->children().start(
+        shared_from_this(), execution,
+        options_.on_reactor ? await_tasks({*this, execution}) : compute(*this, execution));
   start(std::move(upstream));
 }
 

@@ -48,7 +48,9 @@ void link_base::start(generator input, std::shared_ptr<const void> end) {
   start(drain(std::move(input), feeder(*this, std::move(end))));
 }
 
-void link_base::start(task<> drain) { run_->start(shared_from_this(), context_, std::move(drain)); }
+void link_base::start(task<> drain) {
+  run_->children().start(shared_from_this(), context_, std::move(drain));
+}
 
 // A feeder of a link whose input is ended by another coroutine. That one gets the failure.
 class rethrowing_feeder : public link_base::feeder {

@@ -9,6 +9,8 @@
 #include <lade/detail/pipeline/failure_journal.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/detail/pipeline/progress.hpp>
+#include <lade/detail/pipeline/run_children.hpp>
+#include <lade/detail/pipeline/run_clock.hpp>
 #include <lade/detail/pipeline/stage_key.hpp>
 #include <lade/detail/pipeline/stage_registry.hpp>
 #include <lade/detail/pipeline/tuned_stages.hpp>
@@ -28,7 +30,6 @@
 #include <atomic>
 #include <concepts>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -79,7 +80,7 @@ class run_state {
   executor* automatic_share() const noexcept { return automatic_share_.get(); }
 
   // Start and stop the clock of the run's statistics. Further calls of end() do nothing.
-  void begin();
+  void begin() noexcept;
   void end() noexcept;
 
   // Counts an item that the consumer has taken.
@@ -109,8 +110,9 @@ class run_state {
                               std::optional<std::uint64_t> seed);
   std::vector<epoch_chooser> epoch_dependent() const;
 
-  // Whether to start `work`, which lives as long as the run. Returns true once for each.
-  bool begins_background(const void* work);
+  // Returns true once for each key: whether to begin what it identifies. That must live as long as
+  // the run.
+  bool begins(const void* key);
 
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
   void warn(const std::string& text) const;
@@ -121,15 +123,8 @@ class run_state {
     children_.fail(failures_.reason_to_end(std::move(failure)));
   }
 
-  scope& children() noexcept { return children_; }
-
-  // Starts a coroutine that runs concurrently with the stage's generators. `execution`: its
-  // context, a part of the stage. The stage is kept alive until the coroutine has ended, and its
-  // executor must live until all children have ended, since others may follow.
-  void start(std::shared_ptr<const void> stage, const context& execution, task<> work);
-
-  // Releases the executors of the children. Must be called when all children have ended.
-  void children_ended() noexcept;
+  // The coroutines that run beside the generators of the stages.
+  run_children& children() noexcept { return children_; }
 
   detail::progress& progress() noexcept { return progress_; }
   const detail::progress& progress() const noexcept { return progress_; }
@@ -145,11 +140,9 @@ class run_state {
   bool watches_stalls() const noexcept { return options_.stall.after.count() > 0; }
   std::string overview() const;
 
-  // The stages with automatic concurrency, shared by all epochs. begin_looking() returns true once
-  // in a run: that caller starts the tuning.
+  // The stages with automatic concurrency, shared by all epochs.
   tuned_stages& tuned() noexcept { return *tuned_; }
   stage_key output_key() const noexcept { return {tuned_.get(), 0}; }  // of the output queue
-  bool begin_looking() noexcept { return !looked_at_.exchange(true); }
 
   lade::state state() const;
   run_statistics statistics() const;
@@ -161,31 +154,24 @@ class run_state {
  private:
   friend class open_input;
 
-  // Keeps the executor in use until the children have ended.
-  void use(executor& home);
-
   lade::runtime& runtime_;
   run_options options_;
   const std::shared_ptr<demand> wanted_ = std::make_shared<demand>();
   memory_claim claim_{wanted_};
   std::shared_ptr<pool_share> automatic_share_;
-  std::deque<executor_use> used_;  // each executor once, until the children have ended
   std::shared_ptr<tuned_stages> tuned_;
-  std::atomic<bool> looked_at_ = false;
   detail::progress progress_;
   detail::progress unsaved_{std::nullopt};
   std::optional<detail::plan> plan_;
   profiler* const profiling_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
-  mutable std::mutex mutex_;  // guards used_, started_, epoch_dependent_ and background_
-  clock::time_point started_ = clock::now();
-  std::atomic<clock::time_point> first_item_ = clock::time_point();  // time when it was taken
-  std::atomic<clock::time_point> ended_ = clock::time_point();
+  mutable std::mutex mutex_;  // guards epoch_dependent_ and begun_
   std::vector<epoch_chooser> epoch_dependent_;
-  std::vector<const void*> background_;  // started background work
+  std::vector<const void*> begun_;
+  run_clock clock_;
   item_arrows arrows_;
-  scope& children_;
+  run_children children_;
   stage_registry stages_;
   failure_journal failures_;
 };

@@ -319,8 +319,9 @@ class split : public split_base {
     context_ = run_.run->make_context(stop_.get_token());
     work_for(counters, context_);
     if (wanted()) context_.claim = &claim_.emplace(wanted());
-    run_.run->start(shared_from_this(), context_,
-                    distribute(*this, *run_.run, stop_.get_token(), std::move(in), std::move(how)));
+    run_.run->children().start(
+        shared_from_this(), context_,
+        distribute(*this, *run_.run, stop_.get_token(), std::move(in), std::move(how)));
   }
 
   // For the input. Queues the item for a path. Returns false, and drops the item, if the path needs
