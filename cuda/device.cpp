@@ -8,6 +8,8 @@
 
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static cudaError_t count_devices(int& count) noexcept {
@@ -33,12 +35,12 @@ std::string device::why_none() {
 }
 
 device::device(int index) : index_(index) {
-  auto doing = "use GPU " + std::to_string(index);
+  auto doing = fmt::format("use GPU {}", index);
   int number = 0;
   check(count_devices(number), doing);
   if (number == 0) check(cudaErrorNoDevice, doing);
   if (index < 0 || index >= number)
-    throw error(errc::invalid_argument, doing, "there are " + std::to_string(number));
+    throw error(errc::invalid_argument, doing, fmt::format("there are {}", number));
 }
 
 device device::current() {
@@ -81,13 +83,13 @@ std::optional<unsigned> device::numa_node() const {
 void device::synchronize() const {
   require_blocking_allowed();
   current_device on(*this);
-  check(api().device_synchronize(), "wait for GPU " + std::to_string(index_));
+  check(api().device_synchronize(), fmt::format("wait for GPU {}", index_));
 }
 
 current_device::current_device(device on) {
   check(api().get_device(&before_), "ask for the current GPU");
   changed_ = before_ != on.index();
-  if (changed_) check(api().set_device(on.index()), "use GPU " + std::to_string(on.index()));
+  if (changed_) check(api().set_device(on.index()), fmt::format("use GPU {}", on.index()));
 }
 
 current_device::~current_device() {

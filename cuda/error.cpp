@@ -7,6 +7,8 @@
 #include <array>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static bool is_sticky(int code) noexcept {
@@ -25,7 +27,7 @@ const std::error_category& category() noexcept {
     const char* name() const noexcept override { return "cuda"; }
     std::string message(int code) const override {
       auto result = static_cast<cudaError_t>(code);
-      return std::string(cudaGetErrorName(result)) + ": " + cudaGetErrorString(result);
+      return fmt::format("{}: {}", cudaGetErrorName(result), cudaGetErrorString(result));
     }
     std::error_condition default_error_condition(int code) const noexcept override {
       if (is_sticky(code)) return condition::device_lost;

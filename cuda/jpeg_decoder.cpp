@@ -21,6 +21,8 @@
 #include <mutex>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 static constexpr std::string_view decoding_batch = "decode JPEG images on a GPU";
@@ -67,7 +69,7 @@ static const jpeg_decoder_options& checked(const jpeg_decoder_options& options, 
                               {1, std::uint64_t{1} << 32});
   if (options.memory && options.memory->on() != on)
     lade::detail::refuse_value(doing, "memory", to_string(options.memory->where()),
-                               "memory of GPU " + std::to_string(on.index()));
+                               fmt::format("memory of GPU {}", on.index()));
   return options;
 }
 

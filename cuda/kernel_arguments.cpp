@@ -36,7 +36,7 @@ element_code code_of(element_type type, const checked_item& item, std::string_vi
     case element_type::f16: return element_code::f16;
     case element_type::bf16: return element_code::bf16;
     case element_type::f32: return element_code::f32;
-    default: item.refuse_kind(std::string(subject) + " of " + std::string(name(type)));
+    default: item.refuse_kind(fmt::format("{} of {}", subject, name(type)));
   }
 }
 

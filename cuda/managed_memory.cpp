@@ -5,8 +5,6 @@
 #include <lade/cuda/memory.hpp>
 #include <lade/error.hpp>
 
-#include <string>
-
 #include <fmt/format.h>
 
 namespace lade::cuda {
@@ -18,7 +16,7 @@ managed_memory::managed_memory(device on) : on_(on) {
         doing);
   if (!is_concurrent)
     throw error(errc::unsupported, doing,
-                "the CPU cannot use it while kernels run on GPU " + std::to_string(on.index()));
+                fmt::format("the CPU cannot use it while kernels run on GPU {}", on.index()));
 }
 
 void* managed_memory::allocate(std::size_t bytes, std::size_t alignment) {

@@ -76,7 +76,7 @@ const std::error_category& nvjpeg_category() noexcept {
                                  "IMPLEMENTATION_NOT_SUPPORTED",
                                  "INCOMPLETE_BITSTREAM"};
       const auto index = static_cast<std::size_t>(code);
-      if (index >= names.size()) return "status " + std::to_string(code);
+      if (index >= names.size()) return fmt::format("status {}", code);
       return std::string("NVJPEG_STATUS_") + names[index];
     }
   };

@@ -54,7 +54,7 @@ pinned_memory::pinned_memory(const pinned_memory_options& options) : options_(op
   auto limit = options.limit_bytes, reserved = options.reserve_bytes;
   if (reserved > limit)
     lade::detail::refuse_value("pinned_memory", "reserve_bytes", std::to_string(reserved),
-                               "at most limit_bytes, " + std::to_string(limit));
+                               fmt::format("at most limit_bytes, {}", limit));
   if (reserved == 0) return;
   lock held(mutex_);
   (void)add_region(std::min(limit, std::max(reserved, in_pinned_steps(reserved))), 0, held, true);

@@ -16,6 +16,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::cuda {
 
 using lade::detail::shared_const;
@@ -40,7 +42,7 @@ void detail::to_device_settings::require_pinned(const memory_resource& memory) c
   auto device = memory.where();
   if (device.type == kind::cuda_host || device.type == kind::cuda_managed) return;
   lade::detail::refuse_value(name_, "host_memory",
-                             std::string(memory.name()) + " (" + to_string(device) + ")",
+                             fmt::format("{} ({})", memory.name(), to_string(device)),
                              "pinned or managed memory");
 }
 
@@ -50,7 +52,8 @@ void detail::to_device_settings::require_into(const named_tensor& each) const {
     throw error(errc::invalid_argument, name_ + " into " + each.name(), reason);
   };
   if (each.tensor().where() != target)
-    refuse("it is in " + to_string(each.tensor().where()) + ", not in " + to_string(target));
+    refuse(
+        fmt::format("it is in {}, not in {}", to_string(each.tensor().where()), to_string(target)));
   if (!each.tensor().contiguous() || each.tensor().rank() == 0)
     refuse("it is not contiguous, or has no dimension");
   if (find_fixed(each.name()) != &each.tensor()) refuse("two tensors have that name");
@@ -73,8 +76,8 @@ static tensor fixed_part(const tensor& fixed, const copy_plan::part& part) {
               fixed.shape().tail() == part.spec.shape.tail() &&
               part.spec.shape[0] <= fixed.shape()[0];
   if (fits) return fixed.slice(0, part.spec.shape[0]);
-  throw error(errc::invalid_argument, "copy tensor " + part.name + " to its fixed address",
-              "it is " + text_of(part.spec) + ", and there is " + text_of(fixed.spec()));
+  throw error(errc::invalid_argument, fmt::format("copy tensor {} to its fixed address", part.name),
+              fmt::format("it is {}, and there is {}", text_of(part.spec), text_of(fixed.spec())));
 }
 
 // The number of batches of a run that are queued on the GPU, as a level of its trace. Copies may
@@ -163,7 +166,8 @@ class detail::device_copies {
     for (auto& fixed : settings_->into()) {
       auto parts = std::ranges::count(plan.parts(), fixed.name(), &copy_plan::part::name);
       if (parts == 1) continue;
-      throw error(errc::invalid_argument, "copy tensor " + fixed.name() + " to its fixed address",
+      throw error(errc::invalid_argument,
+                  fmt::format("copy tensor {} to its fixed address", fixed.name()),
                   parts == 0 ? "the batch has no tensor of that name"
                              : "the batch has labels, and a tensor of that name");
     }
@@ -208,7 +212,8 @@ class detail::device_copies {
 
   void report_refusal() const {
     if (auto reason = transfers_.unreported_refusal(copying_.on()); !reason.empty())
-      run_.warn(settings_->name() + ": copies are slow, because memory is not pinned: " + reason);
+      run_.warn(fmt::format("{}: copies are slow, because memory is not pinned: {}",
+                            settings_->name(), reason));
   }
 
   shared_const<to_device_settings> settings_;

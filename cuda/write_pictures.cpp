@@ -30,7 +30,7 @@ static void check_kind(const yuv_picture& picture, const checked_item& item) {
   if (picture.siting > yuv_siting::top_left) item.refuse_kind("siting is unknown");
   if (picture.matrix > yuv_matrix::bt2020) item.refuse_kind("matrix is unknown");
   if (picture.bits < 8 || picture.bits > 16)
-    item.refuse_kind("bits is " + std::to_string(picture.bits));
+    item.refuse_kind(fmt::format("bits is {}", picture.bits));
   const int most_shift = picture.bits > 8 ? 16 - picture.bits : 0;
   if (picture.shift < 0 || picture.shift > most_shift)
     item.refuse_kind(fmt::format("shift is {}, and bits is {}", picture.shift, picture.bits));

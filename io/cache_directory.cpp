@@ -179,7 +179,8 @@ static std::uint64_t bytes_of_file(int directory, const std::string& name) noexc
 cache_directory::outcome cache_directory::fail(int error_number) {
   failed_at_ = std::chrono::steady_clock::now().time_since_epoch().count();
   std::lock_guard lock(mutex_);
-  failure_ = "write to the cache " + path_ + ": " + std::generic_category().message(error_number);
+  failure_ = fmt::format("write to the cache {}: {}", path_,
+                         std::generic_category().message(error_number));
   return outcome::failed;
 }
 

@@ -298,13 +298,13 @@ std::shared_ptr<const disk_cache> mount_disk_cache(std::string_view prefix,
                                                    const disk_cache_options& options) {
   auto upstream = find_store(prefix);
   if (!upstream)
-    throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
+    throw error(errc::invalid_argument, "mount a cache", fmt::format("'{}' is no URL", prefix));
   // Two caches with the same directory would deadlock on each other's locks.
   if (auto* other = dynamic_cast<const disk_cache*>(upstream.get());
       other && is_same_directory(other->directory(), options.directory))
     throw error(
         errc::invalid_argument, "mount a cache at " + without_secrets(prefix),
-        "the mounted store is already a cache in " + std::string(options.directory) + " already");
+        fmt::format("the mounted store is already a cache in {} already", options.directory));
   auto cache = std::make_shared<const disk_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,7 +39,7 @@ namespace io {
 static std::int64_t file_check(std::int64_t result, std::string_view doing,
                                const std::string& path) {
   if (result >= 0) return result;
-  auto operation = std::string(doing) + " " + path;
+  auto operation = fmt::format("{} {}", doing, path);
   if (result == -ECANCELED) throw error(errc::stopped, operation);
   raise(static_cast<int>(-result), operation);
 }

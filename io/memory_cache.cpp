@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 using object_flights = detail::flights<std::string, std::hash<std::string>>;
@@ -264,7 +266,7 @@ std::shared_ptr<const memory_cache> mount_memory_cache(std::string_view prefix,
                                                        const memory_cache_options& options) {
   auto upstream = find_store(prefix);
   if (!upstream)
-    throw error(errc::invalid_argument, "mount a cache", "'" + std::string(prefix) + "' is no URL");
+    throw error(errc::invalid_argument, "mount a cache", fmt::format("'{}' is no URL", prefix));
   auto cache = std::make_shared<const memory_cache>(std::move(upstream), options);
   mount(prefix, cache);
   return cache;

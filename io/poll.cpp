@@ -3,14 +3,15 @@
 #include <lade/reactor_operation.hpp>
 
 #include <cerrno>
-#include <string>
+
+#include <fmt/format.h>
 
 namespace lade::io {
 
 task<unsigned> poll(int fd, unsigned events) {
   auto result = co_await reactor_operation::poll(fd, events);
   if (result >= 0) co_return static_cast<unsigned>(result);
-  auto doing = "poll descriptor " + std::to_string(fd);
+  auto doing = fmt::format("poll descriptor {}", fd);
   if (result == -ECANCELED) throw error(errc::stopped, doing);
   raise(static_cast<int>(-result), doing);
 }

@@ -55,9 +55,10 @@ static task<> fill_some(shared_reads& work) {
     auto [offset, into] = work.reads[number];
     auto done = co_await work.from.read_at(into, offset);
     if (done != into.size())
-      throw error(errc::invalid_data,
-                  fmt::format("read {} bytes at {} of {}", into.size(), offset, work.from.name()),
-                  (done < into.size() ? "it ended after " : "it returned ") + std::to_string(done));
+      throw error(
+          errc::invalid_data,
+          fmt::format("read {} bytes at {} of {}", into.size(), offset, work.from.name()),
+          fmt::format("{} {}", done < into.size() ? "it ended after" : "it returned", done));
   }
 }
 

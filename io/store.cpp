@@ -49,7 +49,8 @@ static void require_mountable(std::string_view prefix,
   if (scheme.empty()) throw error(errc::invalid_argument, doing, name + " is no URL");
   if (scheme == "file")
     throw error(errc::invalid_argument, doing, name + " names files, which no store reads");
-  if (!mounted) throw error(errc::invalid_argument, doing, "the store for " + name + " is null");
+  if (!mounted)
+    throw error(errc::invalid_argument, doing, fmt::format("the store for {} is null", name));
 }
 
 void mount(std::string_view prefix, std::shared_ptr<const store> where) {
@@ -77,8 +78,8 @@ void unmount(std::string_view prefix) {
   auto scheme = std::string(scheme_of(name));
   bool is_of_http = scheme == "http" || scheme == "https" || scheme == "s3" || scheme == "gs";
   throw error(errc::unsupported, "open " + without_secrets(name),
-              "no store is mounted at " + scheme + "://" +
-                  (is_of_http ? "; include <lade/io/http/urls.hpp>" : ""));
+              fmt::format("no store is mounted at {}://{}", scheme,
+                          is_of_http ? "; include <lade/io/http/urls.hpp>" : ""));
 }
 
 std::shared_ptr<const store> find_store(std::string_view name) {

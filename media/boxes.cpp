@@ -151,7 +151,7 @@ cropped_boxes crop_boxes(const tensor& boxes, const chosen_crop& crop, const box
 
 cropped_boxes crop_boxes(const sample& in, std::string_view field, const chosen_crop& crop,
                          const box_options& options) {
-  const auto doing = "crop the boxes " + std::string(field) + " of " + in.name();
+  const auto doing = fmt::format("crop the boxes {} of {}", field, in.name());
   return crop_boxes_by(tensor_in(in, field, doing), crop, options, doing);
 }
 

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // The nearest sample of an axis for each of `count` result samples. The quotient of integers is
@@ -174,7 +176,7 @@ static void decode_mask_file(const image_file& file, bool orient, const chosen_c
 }
 
 static std::string doing_with_mask(const sample& in, std::string_view field) {
-  return "decode the mask " + (field.empty() ? "" : std::string(field) + " of ") + in.name();
+  return fmt::format("decode the mask {}{}{}", field, field.empty() ? "" : " of ", in.name());
 }
 
 decode_mask::decode_mask(const image_options& image, const mask_options& mask)

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavcodec/avcodec.h>
 }
@@ -17,7 +19,7 @@ static void check_png_image(const tensor& image) {
                     image.shape()[1] < 1 << 16;
   if (good) return;
   throw error(errc::invalid_argument,
-              "encode png of " + std::string(name(image.type())) + to_string(image.shape()),
+              fmt::format("encode png of {}{}", name(image.type()), to_string(image.shape())),
               "an image is u8 [height, width, 1 or 3] and not empty");
 }
 

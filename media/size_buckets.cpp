@@ -37,7 +37,7 @@ size_buckets::size_buckets(std::vector<image_size> sizes) : sizes_(std::move(siz
     const auto same = std::find_if(sizes_.begin(), each, [&](const image_size& other) {
       return has_equal_proportions(*each, other);
     });
-    if (same != each) refuse(text(*each) + " has the proportions of " + text(*same));
+    if (same != each) refuse(fmt::format("{} has the proportions of {}", text(*each), text(*same)));
   }
 }
 

@@ -108,8 +108,8 @@ void tiff_page::read_compression() {
     unsupported("old-style JPEG compression; `tiffcp -c jpeg` or ImageMagick rewrite it");
   if (TIFFIsCODECConfigured(scheme) != 0) return;
   const auto* codec = TIFFFindCODEC(scheme);
-  unsupported("compression " + (codec != nullptr ? codec->name : std::to_string(scheme)) +
-              ", which this libtiff does not have");
+  unsupported(fmt::format("compression {}, which this libtiff does not have",
+                          codec != nullptr ? codec->name : std::to_string(scheme)));
 }
 
 void tiff_page::read_samples() {
@@ -136,12 +136,12 @@ void tiff_page::read_colours() {
     case PHOTOMETRIC_PALETTE: read_palette(); break;
     case PHOTOMETRIC_SEPARATED: layout_.kind = colours::inks; break;
     case PHOTOMETRIC_YCBCR: read_ycbcr(); break;
-    default: unsupported("the photometric interpretation " + std::to_string(photometric));
+    default: unsupported(fmt::format("the photometric interpretation {}", photometric));
   }
   if (layout_.kind == colours::inks && field<std::uint16_t>(TIFFTAG_INKSET) != INKSET_CMYK)
     unsupported("inks other than CMYK");
   if (layout_.samples < layout_.colours_of_pixel())
-    unsupported("too few samples for each pixel: " + std::to_string(layout_.samples));
+    unsupported(fmt::format("too few samples for each pixel: {}", layout_.samples));
 }
 
 // With JPEG compression, libjpeg converts YCbCr to RGB.

@@ -6,15 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace lade::media {
 
 static void require_slot(bool condition, const tensor& out, std::string_view reason) {
   if (condition) return;
   throw error(errc::invalid_argument,
-              "write picture into " + std::string(name(out.type())) + to_string(out.shape()),
+              fmt::format("write picture into {}{}", name(out.type()), to_string(out.shape())),
               reason);
 }
 

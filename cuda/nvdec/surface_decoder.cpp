@@ -30,7 +30,7 @@ surface_decoder::surface_decoder(std::shared_ptr<decoder_sessions> sessions,
       on_(on),
       options_(options),
       to_(to),
-      doing_("decode " + from.name() + " with NVDEC") {
+      doing_(fmt::format("decode {} with NVDEC", from.name())) {
   if (!nvdec_codec(from.codec()))
     throw error(errc::unsupported, doing_, "this module does not decode the codec with NVDEC");
 }

@@ -115,7 +115,7 @@ static task<> decode_on_pool(media::video from, std::vector<std::int64_t> number
   check_surface_options(options);
   const auto& index = from.index();
   if (index.is_sequential())
-    throw error(errc::unsupported, "decode " + from.stream().name() + " with NVDEC",
+    throw error(errc::unsupported, fmt::format("decode {} with NVDEC", from.stream().name()),
                 "its frames cannot be identified by their times");
   const auto ranges = index.ranges(numbers);
   if (ranges.empty()) co_return;

@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "decoder.hpp"
 
 namespace lade::io {
@@ -68,7 +70,7 @@ static async_generator<buffer> decompress_stream(async_generator<buffer> compres
     auto done = co_await fill_decompressed(compressed, *from, in, out, name);
     if (done > options.max_bytes - total)
       throw error(errc::limit_exceeded, "decompress " + name,
-                  "it expands to more than max_bytes, " + std::to_string(options.max_bytes));
+                  fmt::format("it expands to more than max_bytes, {}", options.max_bytes));
     total += done;
     bool ended = done < out.size();
     if (done > 0) {

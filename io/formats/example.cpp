@@ -118,7 +118,7 @@ class example_parser {
         std::max<std::size_t>(feature.type == example_feature::kind::bytes ? feature.values : 1, 1);
     if (fields_ > max_fields_)
       throw error(errc::limit_exceeded, "parse " + std::string(name_),
-                  "it has more fields than max_fields, " + std::to_string(max_fields_));
+                  fmt::format("it has more fields than max_fields, {}", max_fields_));
     features_.push_back(feature);
   }
 
@@ -165,7 +165,7 @@ class example_parser {
     auto twice = std::adjacent_find(names.begin(), names.end());
     if (twice != names.end())
       throw error(errc::invalid_data, "parse " + std::string(name_),
-                  "it has the feature \"" + std::string(*twice) + "\" twice");
+                  fmt::format("it has the feature \"{}\" twice", *twice));
   }
 
   static std::string_view text_of(std::span<const std::byte> bytes) noexcept {

@@ -56,9 +56,9 @@ void indexed_shards::add(std::size_t at, const io::tar_index& index) {
     auto& group = shard.groups[i];
     std::erase_if(group.fields, [&](const location& p) { return !fields_.contains(p.field); });
     if (!shard.by_key.emplace(group.key, i).second)
-      refuse_group(
-          shard.name, errc::invalid_data,
-          "two samples have the key " + group.key + "; read the shards as a stream instead");
+      refuse_group(shard.name, errc::invalid_data,
+                   fmt::format("two samples have the key {}; read the shards as a stream instead",
+                               group.key));
   }
 }
 
@@ -70,8 +70,8 @@ void indexed_shards::number_samples() {
 std::string indexed_shards::key_at(std::uint64_t i) const {
   auto end = std::ranges::upper_bound(ends_, i);
   if (end == ends_.end())
-    throw error(errc::invalid_argument, "list sample " + std::to_string(i),
-                "the shards have " + std::to_string(size()));
+    throw error(errc::invalid_argument, fmt::format("list sample {}", i),
+                fmt::format("the shards have {}", size()));
   const auto& shard = shards_[static_cast<std::size_t>(end - ends_.begin())];
   return key_of(shard, shard.groups[shard.groups.size() - static_cast<std::size_t>(*end - i)]);
 }

@@ -117,7 +117,7 @@ class manifest::rows {
     auto sorted = columns_;
     std::ranges::sort(sorted);
     auto twice = std::ranges::adjacent_find(sorted);
-    if (twice != sorted.end()) refuse("two columns are called \"" + *twice + '"');
+    if (twice != sorted.end()) refuse(fmt::format("two columns are called \"{}\"", *twice));
     for (auto& name : columns_) roles_.push_back(role_of(name));
     if (std::count(roles_.begin(), roles_.end(), role::key) != 1)
       refuse("there must be one column " + key_names());
@@ -163,7 +163,7 @@ class manifest::rows {
   }
 
   void set_key(const std::string& name, const field& value) {
-    if (value.type() != field::kind::text) refuse('"' + name + "\" is not text");
+    if (value.type() != field::kind::text) refuse(fmt::format("\"{}\" is not text", name));
     if (cells_.key) refuse("there must be one member " + key_names());
     std::string key(value.text());
     bool whole = key.starts_with('/') || key.find("://") != key.npos || manifest_.root_.empty();
@@ -179,12 +179,12 @@ class manifest::rows {
       auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
       if (failure == std::errc() && end == text.data() + text.size()) return number;
     }
-    refuse('"' + name + "\" is not an integer of 64 bits");
+    refuse(fmt::format("\"{}\" is not an integer of 64 bits", name));
   }
 
   std::int64_t position_of(const std::string& name, const field& value) const {
     auto number = integer_of(name, value);
-    if (number < 0) refuse('"' + name + "\" is negative");
+    if (number < 0) refuse(fmt::format("\"{}\" is negative", name));
     return number;
   }
 
@@ -289,7 +289,7 @@ static std::optional<std::uint64_t> range_field(const sample& from, std::string_
   if (!found) return std::nullopt;
   if (found->type() != field::kind::integer || found->integer() < 0)
     throw error(errc::invalid_argument, "read " + from.name(),
-                "its " + std::string(name) + " is not an integer from 0 on");
+                fmt::format("its {} is not an integer from 0 on", name));
   return static_cast<std::uint64_t>(found->integer());
 }
 

@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 using column_kind = mds_column::kind;
@@ -39,7 +41,7 @@ static std::optional<column_kind> simple_kind(std::string_view encoding) noexcep
 }
 
 [[noreturn]] static void refuse_encoding(std::string_view column, std::string_view encoding) {
-  throw error(errc::unsupported, "open column \"" + std::string(column) + "\" of MDS",
+  throw error(errc::unsupported, fmt::format("open column \"{}\" of MDS", column),
               "its encoding is " + std::string(encoding));
 }
 

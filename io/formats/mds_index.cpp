@@ -122,26 +122,26 @@ class mds_index_parser {
     auto text = "/" + name + "/";
     bool leaves = name.empty() || name.front() == '/' || text.find("/../") != text.npos ||
                   name.find('\0') != name.npos;
-    if (leaves) refuse("\"" + name + "\" is not a file below the index");
+    if (leaves) refuse(fmt::format("\"{}\" is not a file below the index", name));
   }
 
   void require_compression(std::string_view compression) const {
     auto kind = compression.substr(0, compression.find(':'));
     if (kind != "zstd" && kind != "gz")
       throw error(errc::unsupported, fmt::format("open shard {} of MDS", shards_.size()),
-                  "its compression is \"" + std::string(compression) + '"');
+                  fmt::format("its compression is \"{}\"", compression));
   }
 
   void add(description shard) {
     if (shard.format != "mds")
       throw error(errc::unsupported, fmt::format("open shard {} of MDS", shards_.size()),
-                  "its format is \"" + shard.format + '"');
+                  fmt::format("its format is \"{}\"", shard.format));
     if (!shard.raw || !shard.samples) refuse("it lacks raw_data or samples");
     if (shard.zip) require_compression(shard.compression);
     auto& stored = shard.zip ? *shard.zip : *shard.raw;
     require_below(stored.name);
     if (shard.raw->bytes > std::numeric_limits<std::uint32_t>::max())
-      refuse(std::to_string(shard.raw->bytes) + " bytes are more than offsets of 32 bits reach");
+      refuse(fmt::format("{} bytes are more than offsets of 32 bits reach", shard.raw->bytes));
     if (shard.raw->bytes < 8 || *shard.samples > (shard.raw->bytes - 8) / 4)
       refuse(fmt::format("{} bytes cannot hold {} samples", shard.raw->bytes, *shard.samples));
     std::uint64_t end = shards_.empty() ? 0 : shards_.back().end;
@@ -161,12 +161,13 @@ class mds_index_parser {
     auto names = shard.names;
     std::sort(names.begin(), names.end());
     auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse("two columns are called \"" + *twice + '"');
+    if (twice != names.end()) refuse(fmt::format("two columns are called \"{}\"", *twice));
     std::vector<mds_column> columns;
     for (std::size_t i = 0; i < count; ++i) {
       columns.push_back(parse_mds_column(shard.names[i], shard.encodings[i]));
       if (columns[i].size != shard.sizes[i])
-        refuse("the size of column \"" + shard.names[i] + "\" is not that of its encoding");
+        refuse(
+            fmt::format("the size of column \"{}\" is not that of its encoding", shard.names[i]));
     }
     return std::make_shared<const std::vector<mds_column>>(std::move(columns));
   }

@@ -18,7 +18,7 @@ namespace lade::io {
 
 [[noreturn]] static void refuse_mds(std::string_view name, const mds_column& column,
                                     std::string_view reason, errc code = errc::invalid_data) {
-  throw error(code, "read column \"" + column.name + "\" of " + std::string(name), reason);
+  throw error(code, fmt::format("read column \"{}\" of {}", column.name, name), reason);
 }
 
 // Removes bytes from the front of a sample, and returns them.
@@ -65,7 +65,7 @@ static dimensions take_shape(std::span<const std::byte>& rest, std::string_view 
   auto head = std::to_integer<unsigned>(take_mds(rest, 1, name, column)[0]);
   auto rank = head >> 2;
   if (rank > dimensions::max_rank)
-    refuse_mds(name, column, std::to_string(rank) + " dimensions; at most 8 are supported",
+    refuse_mds(name, column, fmt::format("{} dimensions; at most 8 are supported", rank),
                errc::unsupported);
   std::vector<std::int64_t> extents;
   for (unsigned i = 0; i < rank; ++i) {
@@ -109,7 +109,7 @@ std::vector<mds_value> split_mds_sample(std::span<const std::byte> bytes,
   }
   if (!bytes.empty())
     throw error(errc::invalid_data, "read " + std::string(name),
-                std::to_string(bytes.size()) + " bytes follow its columns");
+                fmt::format("{} bytes follow its columns", bytes.size()));
   return values;
 }
 

@@ -53,7 +53,7 @@ class npy_literal {
     else if (key == "shape")
       read_once(shape_, [&] { into.spec.shape = read_shape(); });
     else
-      refuse("its header has the unknown key '" + std::string(key) + "'");
+      refuse(fmt::format("its header has the unknown key '{}'", key));
   }
 
   template <class F>
@@ -70,10 +70,9 @@ class npy_literal {
     auto order = type.empty() ? '\0' : type.front();
     auto known = type_of_code(type.substr(type.empty() ? 0 : 1));
     if (!known || std::string_view("<>|=").find(order) == std::string_view::npos)
-      refuse_npy(
-          name_,
-          "elements of type '" + std::string(type) + "' are not supported" + instead_of(type),
-          errc::unsupported);
+      refuse_npy(name_,
+                 fmt::format("elements of type '{}' are not supported{}", type, instead_of(type)),
+                 errc::unsupported);
     into.spec.type = *known;
     constexpr char other = std::endian::native == std::endian::little ? '>' : '<';
     into.swapped = order == other && element_bytes(*known) > 1;
@@ -85,8 +84,9 @@ class npy_literal {
     auto code = type.substr(type.empty() ? 0 : 1);
     bool has_order = type.find_first_of("<>=") == 0;
     if (!has_order || (code != "c8" && code != "c16")) return {};
-    return "; save the view of it of type '" + std::string(type.substr(0, 1)) +
-           (code == "c8" ? "f4" : "f8") + "', where real and imaginary parts alternate";
+    return fmt::format(
+        "; save the view of it of type '{}{}', where real and imaginary parts alternate",
+        type.substr(0, 1), code == "c8" ? "f4" : "f8");
   }
 
   static std::optional<element_type> type_of_code(std::string_view code) noexcept {
@@ -168,7 +168,7 @@ class npy_literal {
   }
 
   void expect(char expected) {
-    if (!accept(expected)) refuse(std::string("expected '") + expected + "' in its header");
+    if (!accept(expected)) refuse(fmt::format("expected '{}' in its header", expected));
   }
 
   [[noreturn]] void refuse(const std::string& reason) const {

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io {
 
 static constexpr std::string_view npy_suffix = ".npy";
@@ -35,7 +37,7 @@ static void require_npz(std::span<const zip_member> members, std::string_view ar
     if (member.size() > rest)
       throw error(
           errc::limit_exceeded, "read " + std::string(archive),
-          "its compressed arrays have more than max_bytes, " + std::to_string(options.max_bytes));
+          fmt::format("its compressed arrays have more than max_bytes, {}", options.max_bytes));
     rest -= member.size();
   }
   std::ranges::sort(names);
@@ -97,7 +99,7 @@ static buffer parse_npz_content(buffer content, const zip_member& member, std::s
 
 static field parse_npz_member(const buffer& file, const zip_member& member,
                               const zip_options& options, std::string_view archive) {
-  auto name = std::string(archive) + "/" + member.name();
+  auto name = fmt::format("{}/{}", archive, member.name());
   require_readable(member, options, name);
   auto& values = member.values();
   auto all = file.slice(static_cast<std::size_t>(values.header_offset),

@@ -80,10 +80,11 @@ static std::optional<std::uint64_t> bytes_of_spec(const tensor_spec& spec) noexc
 static safetensors_entry safetensors_entry_of(const std::string& tensor,
                                               const safetensors_member& member,
                                               std::uint64_t data_offset, std::string_view name) {
-  auto full_name = std::string(name) + "/" + tensor;
+  auto full_name = fmt::format("{}/{}", name, tensor);
   auto type = type_of_safetensors(member.type);
   if (!type)
-    refuse_safetensors(full_name, "elements of type '" + member.type + "' are not supported",
+    refuse_safetensors(full_name,
+                       fmt::format("elements of type '{}' are not supported", member.type),
                        errc::unsupported);
   if (member.shape.size() > dimensions::max_rank)
     refuse_safetensors(full_name, "it has more than 8 dimensions", errc::unsupported);
@@ -115,7 +116,7 @@ static void require_safetensors_cover(std::vector<safetensors_entry>& tensors,
   auto end = data_offset;
   for (auto& each : tensors) {
     if (each.offset() != end)
-      refuse_safetensors(std::string(name) + "/" + each.name(),
+      refuse_safetensors(fmt::format("{}/{}", name, each.name()),
                          fmt::format("it begins at byte {}, and what is before it ends at {}",
                                      each.offset(), end));
     end = end_of(each);

@@ -17,7 +17,7 @@
 namespace lade::io {
 
 [[noreturn]] static void refuse_to_save(const sample& refused, const std::string& reason) {
-  throw error(errc::invalid_argument, "save " + refused.name() + " to a manifest", reason);
+  throw error(errc::invalid_argument, fmt::format("save {} to a manifest", refused.name()), reason);
 }
 
 static bool is_utf8(std::string_view text) noexcept {
@@ -58,10 +58,11 @@ static std::string manifest_line(const sample& saved) {
   if (saved.has_data()) refuse_to_save(saved, "it has data, which a manifest cannot hold");
   constexpr std::array<std::string_view, 4> reserved{"path", "url", "key", "label"};
   auto line = "{\"path\":" + manifest_text(saved, saved.key());
-  if (saved.label() != sample::no_label) line += ",\"label\":" + std::to_string(saved.label());
+  if (saved.label() != sample::no_label) line += fmt::format(",\"label\":{}", saved.label());
   for (auto& value : saved.fields()) {
     if (std::find(reserved.begin(), reserved.end(), value.name()) != reserved.end())
-      refuse_to_save(saved, "its field " + value.name() + " has a name that means something else");
+      refuse_to_save(
+          saved, fmt::format("its field {} has a name that means something else", value.name()));
     line += ',' + manifest_text(saved, value.name()) + ':' + manifest_value(saved, value);
   }
   return line + "}\n";

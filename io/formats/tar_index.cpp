@@ -54,7 +54,7 @@ class header_window {
 
   void require(std::uint64_t offset, std::uint64_t bytes, std::string_view part_name) const {
     if (offset <= size_ && bytes <= size_ - offset) return;
-    throw error(errc::invalid_data, "read " + std::string(part_name) + " of " + name(),
+    throw error(errc::invalid_data, fmt::format("read {} of {}", part_name, name()),
                 fmt::format("it ends at byte {}, {} bytes are wanted from byte {} on", size_, bytes,
                             offset));
   }

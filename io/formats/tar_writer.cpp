@@ -73,7 +73,7 @@ static std::string tar_record(std::string_view key, std::string_view value) {
   auto rest = fmt::format(" {}={}\n", key, value);
   auto bytes = rest.size() + 1;
   while (std::to_string(bytes).size() + rest.size() != bytes) ++bytes;
-  return std::to_string(bytes) + rest;
+  return fmt::format("{}{}", bytes, rest);
 }
 
 // The pax records for values that do not fit into the ustar header; empty if all fit.
@@ -122,7 +122,7 @@ void tar_writer::add(std::string_view name, std::span<const std::byte> content) 
   if (state_->is_finished || name.empty() || name.ends_with('/') || name.find('\0') != name.npos)
     throw error(errc::invalid_argument, "add a file to " + file.path(),
                 state_->is_finished ? "it is finished"
-                                    : "no file can have the name \"" + std::string(name) + '"');
+                                    : fmt::format("no file can have the name \"{}\"", name));
   auto records = tar_records(name, content.size());
   if (!records.empty()) {
     write_text(file, tar_header_block("././@PaxHeader", records.size(), 'x', state_->options));

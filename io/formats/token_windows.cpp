@@ -134,7 +134,7 @@ std::string token_windows::identity() const {
   return fmt::format("{}: {} {} in windows of {} every {}{}{}", file_.identity(), file_.size(),
                      lade::name(file_.type()), options_.length, options_.stride,
                      options_.cross_documents ? "" : ", by document",
-                     options_.pad ? ", padded with " + std::to_string(options_.padding) : "");
+                     options_.pad ? fmt::format(", padded with {}", options_.padding) : "");
 }
 
 }  // namespace lade::io

@@ -51,7 +51,7 @@ class sample_group {
   // fields.
   void add(const std::string& name, const io::tar_member& member, const sample_fields& selection) {
     if (std::ranges::find(names_, name) != names_.end())
-      refuse(errc::invalid_data, member, "its sample has a field " + name + " already");
+      refuse(errc::invalid_data, member, fmt::format("its sample has a field {} already", name));
     if (names_.size() == most_sample_fields)
       refuse(errc::limit_exceeded, member,
              fmt::format("its sample has more than {} fields", most_sample_fields));

@@ -64,7 +64,7 @@ task<buffer> zip_archive::read(zip_member member) const {
 const zip_member& zip_archive::get(std::string_view name) const {
   auto* found = find(name);
   if (found) return *found;
-  throw error(errc::invalid_argument, "read " + this->name() + "/" + std::string(name),
+  throw error(errc::invalid_argument, fmt::format("read {}/{}", this->name(), name),
               "the archive has no such member");
 }
 

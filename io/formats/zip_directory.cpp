@@ -165,9 +165,9 @@ static zip_member take_zip_member(std::span<const std::byte>& directory, const z
   if (record.u16(34) != 0 && record.u16(34) != zip_full16)
     refuse_zip(name, "archives of several disks are not supported", errc::unsupported);
   if (!widen_by_zip64(values, true, directory.subspan(zip_central_bytes + name_bytes, extra_bytes)))
-    refuse_here("the extra fields of " + member + " are damaged");
+    refuse_here(fmt::format("the extra fields of {} are damaged", member));
   if (__builtin_add_overflow(values.header_offset, end.prefix_bytes, &values.header_offset))
-    refuse_here("the offset of " + member + " is beyond all files");
+    refuse_here(fmt::format("the offset of {} is beyond all files", member));
   directory = directory.subspan(bytes);
   return zip_member(std::move(member), values);
 }

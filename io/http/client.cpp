@@ -33,7 +33,7 @@ request::request(std::string_view method, std::string url)
   require_no_zero_byte(url_);
   for (auto* known : {"GET", "HEAD", "PUT", "POST", "DELETE"})
     if (method_ == known) return;
-  throw error(errc::invalid_argument, "make a request", "no method '" + method_ + "'");
+  throw error(errc::invalid_argument, "make a request", fmt::format("no method '{}'", method_));
 }
 
 client::client(const client_options& options) : state_(std::make_shared<state>(options)) {}
@@ -96,19 +96,19 @@ static void require_consistent(const request& request) {
     refuse_request(request, "only a GET has a range");
   for (auto* own : {"range", "content-length", "transfer-encoding"})
     if (!header_value(request.headers, own).empty())
-      refuse_request(request, std::string("the header ") + own + " is made of `range` and `body`");
+      refuse_request(request, fmt::format("the header {} is made of `range` and `body`", own));
 }
 
 void require_get(std::string_view doing, const request& request) {
   if (request.method() == "GET") return;
-  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(request.url()),
-              "the request is a " + request.method() + ", not a GET");
+  throw error(errc::invalid_argument, fmt::format("{} {}", doing, without_secrets(request.url())),
+              fmt::format("the request is a {}, not a GET", request.method()));
 }
 
 void require_whole_get(std::string_view doing, const request& request) {
   require_get(doing, request);
   if (request.range.is_all()) return;
-  throw error(errc::invalid_argument, std::string(doing) + " " + without_secrets(request.url()),
+  throw error(errc::invalid_argument, fmt::format("{} {}", doing, without_secrets(request.url())),
               "the request already has a range");
 }
 

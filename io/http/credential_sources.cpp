@@ -72,7 +72,8 @@ task<credential_search> search_web_identity() {
       percent_encoded(role, false), percent_encoded(session.empty() ? "lade" : session, false),
       percent_encoded(token, false)));
   request.may_repeat = true;
-  auto doing = "get credentials of role " + role + " from " + without_secrets(request.url());
+  auto doing =
+      fmt::format("get credentials of role {} from {}", role, without_secrets(request.url()));
   client web({.connect_timeout = std::chrono::seconds(5),
               .timeout = std::chrono::seconds(10),
               .max_bytes = 1 << 20});
@@ -91,16 +92,17 @@ static std::string need_of(const s3_profile& profile) {
 task<credential_search> search_profile(std::string name) {
   auto profile = co_await s3_profile::load(std::move(name));
   if (!profile.exists())
-    co_return not_found("there is no profile " + profile.name() + " in " + profile.places());
+    co_return not_found(
+        fmt::format("there is no profile {} in {}", profile.name(), profile.places()));
   auto doing = "get credentials of profile " + profile.name();
   auto id = profile.value("aws_access_key_id");
   auto secret = profile.value("aws_secret_access_key");
   auto need = need_of(profile);
   if (id.empty() && secret.empty() && !need.empty())
     throw error(errc::unsupported, doing,
-                "it has " + need + "; only profiles with aws_access_key_id are supported");
+                fmt::format("it has {}; only profiles with aws_access_key_id are supported", need));
   if (id.empty() && secret.empty())
-    co_return not_found("profile " + profile.name() + " has no aws_access_key_id");
+    co_return not_found(fmt::format("profile {} has no aws_access_key_id", profile.name()));
   if (id.empty() || secret.empty())
     throw error(
         errc::invalid_argument, doing,

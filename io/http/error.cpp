@@ -45,7 +45,7 @@ struct status_errors final : std::error_category {
   const char* name() const noexcept override { return "http"; }
   std::string message(int status) const override {
     auto reason = reason_of(status);
-    if (reason.empty()) return "status " + std::to_string(status);
+    if (reason.empty()) return fmt::format("status {}", status);
     return fmt::format("{} {}", status, reason);
   }
 };

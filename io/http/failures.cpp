@@ -27,7 +27,7 @@ std::string describe_request(std::string_view method, std::string_view url) {
 }
 
 std::string longer_than(std::uint64_t most) {
-  return "the body is longer than max_bytes, " + std::to_string(most);
+  return fmt::format("the body is longer than max_bytes, {}", most);
 }
 
 static bool is_worth_repeating(CURLcode result) noexcept {
@@ -85,7 +85,7 @@ static std::string_view xml_element(std::string_view body, const std::string& na
 static std::string explanation_of(std::string_view body) {
   auto message = xml_element(body, "Message");
   if (message.empty()) return body.starts_with('<') ? std::string() : first_line(body);
-  return std::string(first_line(xml_element(body, "Code"))) + ", " + first_line(message);
+  return fmt::format("{}, {}", first_line(xml_element(body, "Code")), first_line(message));
 }
 
 failed_attempt changed_object() {

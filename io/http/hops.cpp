@@ -153,7 +153,8 @@ static std::optional<std::string> next_url(const client::state& client, const ro
   auto next = redirected(way.url, location);
   auto most = client.settings.options.redirects;
   if (next.empty())
-    reason = "redirected to " + shown_location(location) + ", which is no URL of http or https";
+    reason =
+        fmt::format("redirected to {}, which is no URL of http or https", shown_location(location));
   else if (way.redirects == most)
     reason = fmt::format("more than {} redirects", most);
   else if (way.at.scheme == "https" && origin(next).scheme != "https")

@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 std::string range_text(const byte_range& range) {
-  auto text = std::to_string(range.offset) + "-";
-  if (range.bytes != byte_range::to_end) text += std::to_string(range.offset + range.bytes - 1);
-  return text;
+  if (range.bytes == byte_range::to_end) return fmt::format("{}-", range.offset);
+  return fmt::format("{}-{}", range.offset, range.offset + range.bytes - 1);
 }
 
 byte_range rest_of(const byte_range& range, std::size_t filled) noexcept {

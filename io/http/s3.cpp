@@ -123,7 +123,7 @@ static std::string listing_query(const std::string& key_prefix, const std::strin
 static void require_listed(const std::string& key, const std::string& prefix,
                            const std::string& last_key, const std::string& doing) {
   if (!key.starts_with(prefix))
-    throw error(errc::invalid_data, doing, "the server lists " + printable(key) + " too");
+    throw error(errc::invalid_data, doing, fmt::format("the server lists {} too", printable(key)));
   if (!last_key.empty() && key <= last_key)
     throw error(errc::unsupported, doing,
                 fmt::format("the server lists {} behind {}, in no order or twice", printable(key),

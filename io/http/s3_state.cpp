@@ -70,7 +70,7 @@ static std::string require_endpoint(const std::string& from, std::string endpoin
   if (reason.empty() && endpoint.find_first_of("?#@") != std::string::npos)
     reason = without_secrets(endpoint) + " has a query, a fragment or user information";
   if (reason.empty()) return endpoint;
-  throw error(errc::invalid_argument, "make an S3 store", from + ": " + reason);
+  throw error(errc::invalid_argument, "make an S3 store", fmt::format("{}: {}", from, reason));
 }
 
 static std::string require_region(std::string region) {
@@ -78,7 +78,7 @@ static std::string require_region(std::string region) {
       region, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   if (is_name) return region;
   throw error(errc::invalid_argument, "make an S3 store",
-              "'" + printable(region) + "' is no name of a region");
+              fmt::format("'{}' is no name of a region", printable(region)));
 }
 
 static std::string find_endpoint(std::string_view value) {

@@ -122,7 +122,7 @@ static task<> send_part(multipart_upload& upload, std::size_t number, buffer par
   auto answer = co_await upload.store->requests.send(std::move(request));
   if (answer.etag().empty())
     throw error(errc::invalid_data, upload.doing,
-                "the response has no entity tag of part " + std::to_string(number));
+                fmt::format("the response has no entity tag of part {}", number));
   std::lock_guard lock(upload.mutex);
   upload.tags[number - 1] = answer.etag();
 }

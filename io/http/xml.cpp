@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::io::http {
 
 void xml_text::refuse(std::string_view reason) const {
@@ -37,9 +39,9 @@ std::optional<xml_text> xml_text::take(std::string_view name) {
   if (!begin) return std::nullopt;
   text_.remove_prefix(begin->first);
   if (begin->second) return xml_text({}, doing_);
-  auto closing = "</" + std::string(name) + ">";
+  auto closing = fmt::format("</{}>", name);
   auto end = text_.find(closing);
-  if (end == text_.npos) refuse("no end of <" + std::string(name) + ">");
+  if (end == text_.npos) refuse(fmt::format("no end of <{}>", name));
   xml_text content(text_.substr(0, end), doing_);
   text_.remove_prefix(end + closing.size());
   return content;

@@ -74,7 +74,7 @@ bool json_reader::enter(char begin, char end) {
 bool json_reader::go_on(char end) {
   skip_space();
   if (take(',')) return true;
-  if (!take(end)) refuse(std::string("expected ',' or '") + end + "'");
+  if (!take(end)) refuse(fmt::format("expected ',' or '{}'", end));
   --depth_;
   return false;
 }
@@ -90,7 +90,7 @@ std::string json_reader::member_name() {
 void json_reader::require_unique(std::vector<std::string> names) const {
   std::ranges::sort(names);
   auto twice = std::ranges::adjacent_find(names);
-  if (twice != names.end()) refuse("an object has the name \"" + *twice + "\" twice");
+  if (twice != names.end()) refuse(fmt::format("an object has the name \"{}\" twice", *twice));
 }
 
 bool json_reader::boolean() {

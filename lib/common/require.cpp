@@ -27,8 +27,7 @@ void require_count(std::string_view doing, std::string_view option, std::uint64_
 void require_number(std::string_view doing, std::string_view option, double value, double least,
                     double most) {
   if (least <= value && value <= most) return;
-  refuse_value(doing, option, number_text(value),
-               "from " + number_text(least) + " to " + number_text(most));
+  refuse_value(doing, option, number_text(value), fmt::format("from {} to {}", least, most));
 }
 
 void require_duration(std::string_view doing, std::string_view option,
@@ -43,7 +42,7 @@ void require_weights(std::string_view doing, std::span<const double> weights) {
   auto works = [](double weight) { return weight >= 0 && std::isfinite(weight); };
   auto wrong = std::ranges::find_if_not(weights, works);
   if (wrong != weights.end())
-    refuse_value(doing, "weight " + std::to_string(wrong - weights.begin()), number_text(*wrong),
+    refuse_value(doing, fmt::format("weight {}", wrong - weights.begin()), number_text(*wrong),
                  "a finite number from 0 on");
   if (std::ranges::max(weights) == 0)
     throw error(errc::invalid_argument, doing, "all weights are 0");

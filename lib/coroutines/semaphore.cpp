@@ -2,7 +2,8 @@
 #include <lade/semaphore.hpp>
 
 #include <limits>
-#include <string>
+
+#include <fmt/format.h>
 
 namespace lade {
 
@@ -12,7 +13,7 @@ void semaphore::release(std::size_t permits) {
     std::lock_guard lock(mutex_);
     if (permits > std::numeric_limits<std::size_t>::max() - permits_)
       throw error(errc::invalid_argument, "release a semaphore",
-                  std::to_string(permits) + " permits and those that are free are too many");
+                  fmt::format("{} permits and those that are free are too many", permits));
     permits_ += permits;
     while (permits_ > 0 && !waiters_.empty()) {
       --permits_;

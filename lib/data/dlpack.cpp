@@ -57,7 +57,7 @@ static device device_of(const DLDevice& where) {
 
 static dimensions dimensions_of(const std::int64_t* values, int rank) {
   if (rank < 0 || rank > static_cast<int>(dimensions::max_rank))
-    refuse_dlpack(errc::unsupported, std::to_string(rank) + " dimensions");
+    refuse_dlpack(errc::unsupported, fmt::format("{} dimensions", rank));
   return dimensions(std::span(values, static_cast<std::size_t>(rank)));
 }
 

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 std::string_view name(field::kind kind) noexcept {
@@ -51,7 +53,7 @@ void field::refuse_integer() {
 }
 
 void field::refuse_kind(std::string_view wanted) const {
-  throw error(errc::invalid_argument, "read field " + name_ + " as " + std::string(wanted),
+  throw error(errc::invalid_argument, fmt::format("read field {} as {}", name_, wanted),
               "it holds " + std::string(lade::name(type())));
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 std::string sample::name() const { return without_secrets(key()); }
@@ -23,7 +25,7 @@ static std::string names_of(std::span<const field> fields) {
 
 const field& sample::field(std::string_view name) const {
   if (auto* found = find_field(name)) return *found;
-  throw error(errc::invalid_argument, "find field " + std::string(name) + " of " + this->name(),
+  throw error(errc::invalid_argument, fmt::format("find field {} of {}", name, this->name()),
               names_of(fields()));
 }
 

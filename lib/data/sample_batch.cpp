@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 static void require_tensors(const std::vector<named_tensor>& tensors) {
@@ -35,7 +37,7 @@ const tensor& sample_batch::operator[](std::string_view name) const {
   if (auto* found = find(name)) return *found;
   std::string names;
   for (auto& each : tensors_) names += (names.empty() ? "" : ", ") + each.name();
-  throw error(errc::invalid_argument, "find tensor " + std::string(name) + " of a batch",
+  throw error(errc::invalid_argument, fmt::format("find tensor {} of a batch", name),
               "it has " + names);
 }
 

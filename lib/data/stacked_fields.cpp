@@ -32,7 +32,7 @@ std::vector<std::string> field_names(std::string_view list, const std::string& s
   auto names = divide_list(list);
   for (auto each = names.begin(); each != names.end(); ++each)
     if (std::find(names.begin(), each, *each) != each)
-      throw error(errc::invalid_argument, stage, "fields has " + *each + " twice");
+      throw error(errc::invalid_argument, stage, fmt::format("fields has {} twice", *each));
   return names;
 }
 
@@ -49,7 +49,7 @@ std::optional<tensor_spec> stacked_spec(const field& from) {
 
 static std::string why_not_stacked(const field& from) {
   if (from.type() == field::kind::tensor) return "it has as many dimensions as tensors may have";
-  return "it is " + std::string(name(from.type())) + ", not a number or a tensor";
+  return fmt::format("it is {}, not a number or a tensor", name(from.type()));
 }
 
 [[noreturn]] static void refuse_field(const sample& from, const std::string& name,
@@ -88,8 +88,9 @@ void write_field(const sample& from, const std::string& name, const tensor& slot
   auto& value = stackable_field(from, name);
   auto spec = *stacked_spec(value);
   if (spec != slot.spec())
-    refuse_field(from, name,
-                 "it is " + text_of(spec) + ", and that of other samples " + text_of(slot.spec()));
+    refuse_field(
+        from, name,
+        fmt::format("it is {}, and that of other samples {}", text_of(spec), text_of(slot.spec())));
   if (value.type() == field::kind::integer) {
     auto integer = value.integer();
     std::memcpy(slot.bytes(), &integer, sizeof(integer));

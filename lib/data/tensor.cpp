@@ -11,7 +11,7 @@ namespace lade {
 static void require(bool condition, const tensor_spec& spec, std::string_view why) {
   if (condition) return;
   throw error(errc::invalid_argument,
-              "make tensor " + std::string(name(spec.type)) + to_string(spec.shape), why);
+              fmt::format("make tensor {}{}", name(spec.type), to_string(spec.shape)), why);
 }
 
 std::string_view name(element_type type) noexcept {
@@ -112,7 +112,7 @@ void tensor::refuse_elements(std::string_view wanted) const {
   auto type = wanted.substr(wanted.find("T = ") + 4);
   type = type.substr(0, type.find_first_of("];"));
   throw error(errc::invalid_argument,
-              "take the elements of tensor " + std::string(name(spec_.type)) + to_string(shape()),
+              fmt::format("take the elements of tensor {}{}", name(spec_.type), to_string(shape())),
               "they are not of type " + std::string(type));
 }
 

@@ -30,7 +30,7 @@ std::shared_ptr<memory_resource> share_of(memory_resource* resource) {
 void require_host_accessible(std::string_view doing, const memory_resource* memory) {
   if (!memory || memory->where().is_host_accessible()) return;
   detail::refuse_value(doing, "memory",
-                       std::string(memory->name()) + " (" + to_string(memory->where()) + ")",
+                       fmt::format("{} ({})", memory->name(), to_string(memory->where())),
                        "memory that the CPU can write");
 }
 

@@ -90,7 +90,7 @@ std::string render(const run_report& report, std::size_t columns, std::size_t li
 }
 
 std::string one_line(const run_report& report) {
-  return "lade: " + headline(report) + "  " + verdict(shown_of(report));
+  return fmt::format("lade: {}  {}", headline(report), verdict(shown_of(report)));
 }
 
 // Nothing if the descriptor is not a terminal that can move its cursor.

@@ -48,7 +48,8 @@ static std::string metric_sample(std::string_view name, const metric_labels& lab
   for (std::size_t i = 0; i < labels.size(); ++i) {
     auto& [label, text] = labels[i];
     if (!is_metric_name(label, ""))
-      throw error(errc::invalid_argument, std::string(name), "\"" + label + "\" names no label");
+      throw error(errc::invalid_argument, std::string(name),
+                  fmt::format("\"{}\" names no label", label));
     line += fmt::format(R"({}{}="{}")", i == 0 ? "{" : ",", label, metric_escaped(text, true));
   }
   return line + (labels.empty() ? " " : "} ") + metric_number(value) + "\n";
@@ -74,7 +75,7 @@ static const char* metric_type_name(metric_type type) {
 
 metrics::family& metrics::of(std::string_view name, metric_type type, std::string_view help) {
   if (!is_metric_name(name, ":"))
-    throw error(errc::invalid_argument, "metrics", "\"" + std::string(name) + "\" names no metric");
+    throw error(errc::invalid_argument, "metrics", fmt::format("\"{}\" names no metric", name));
   auto known = std::ranges::find(families_, name, &family::name);
   if (known == families_.end())
     return families_.emplace_back(std::string(name), type, std::string(help), std::string());

@@ -37,14 +37,14 @@ static std::string feeder_of(const stage_overview& now) {
 
 static std::string line_of(const item_overview& item, clock::time_point at) {
   return fmt::format("  item {}{} {}\n", to_string(item.origin),
-                     item.name.empty() ? "" : " (" + printable(item.name) + ")",
+                     item.name.empty() ? "" : fmt::format(" ({})", printable(item.name)),
                      doing_of(item, at));
 }
 
 std::string to_string(const std::string& stage, const std::optional<item_overview>& item,
                       clock::time_point at) {
   if (!item) return printable(stage) + ": runs inline, and is not called now\n";
-  return printable(stage) + ": runs inline\n" + line_of(*item, at);
+  return fmt::format("{}: runs inline\n{}", printable(stage), line_of(*item, at));
 }
 
 std::string to_string(const std::string& stage, const stage_overview& now, clock::time_point at) {

@@ -45,9 +45,10 @@ static std::uint64_t profile_from_environment() {
   if (failure == std::errc() && end == text.data() + text.size() && items > 0 &&
       items <= most_in_batch)
     return items;
-  auto message =
-      "lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not \"" +
-      printable(text) + "\"\n";
+  auto message = fmt::format(
+      "lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not "
+      "\"{}\"\n",
+      printable(text));
   std::fputs(message.c_str(), stderr);
   return 0;
 }
@@ -178,7 +179,7 @@ std::vector<stage_profile> profile(runtime& where, const node_ptr& last,
 static std::string why_there_is_no_profile(const std::exception_ptr& failure) try {
   std::rethrow_exception(failure);
 } catch (const std::exception& e) {
-  return std::string("lade: the profile has failed: ") + e.what() + '\n';
+  return fmt::format("lade: the profile has failed: {}\n", e.what());
 } catch (...) {
   return "lade: the profile has failed: an exception of unknown type\n";
 }

@@ -115,12 +115,12 @@ static table_row row_of(const stage_statistics& stage, const run_statistics& run
 
 static std::string name_of(const slow_item& call) {
   auto positions = "item " + to_string(call.positions);
-  return call.item.empty() ? positions : printable(call.item) + " (" + positions + ")";
+  return call.item.empty() ? positions : fmt::format("{} ({})", printable(call.item), positions);
 }
 
 static std::string slowest_lines(const stage_statistics& stage) {
   if (stage.slowest.empty()) return {};
-  auto text = "slowest items of " + printable(stage.name) + "\n";
+  auto text = fmt::format("slowest items of {}\n", printable(stage.name));
   for (auto& each : stage.slowest)
     text += fmt::format("  {}  {}\n", short_time(each.duration), name_of(each));
   return text;

@@ -90,7 +90,7 @@ static double use_of(const shared_work& work, const run_statistics& run) {
 
 static std::string workers_of(const stage_statistics& stage, const run_statistics& run) {
   if (stage.workers == 0)
-    return "it runs inline, busy " + percent(utilisation(stage, run)) + " of the time";
+    return fmt::format("it runs inline, busy {} of the time", percent(utilisation(stage, run)));
   std::string what = stage.on_reactor ? " task" : " worker";
   if (stage.workers > 1) what += "s";
   return fmt::format("{}{} busy {} of the time", stage.workers, what,
@@ -147,12 +147,13 @@ static std::string time_in_words(const stage_statistics& stage, pace how) {
   std::string they = stage.workers ? "they " : "it ";
   auto verb = [&](const char* plural) { return they + plural + (stage.workers ? " " : "s "); };
   if (mostly_awaits(stage))
-    return stage.on_reactor
-               ? ""
-               : ", of which " + verb("await") + percent(share(stage.awaited, stage.returned));
+    return stage.on_reactor ? ""
+                            : fmt::format(", of which {}{}", verb("await"),
+                                          percent(share(stage.awaited, stage.returned)));
   if (how == pace::unknown) return ", in calls that have not returned";
   if (how == pace::computes) return "";
-  auto text = ", of which " + verb("compute") + percent(share(stage.cpu, stage.returned));
+  auto text =
+      fmt::format(", of which {}{}", verb("compute"), percent(share(stage.cpu, stage.returned)));
   if (how == pace::waits) return text;
   return fmt::format("{} and {} a CPU {}", text, stage.workers ? "lack" : "lacks",
                      percent(share(stage.preempted, stage.returned)));
@@ -161,7 +162,7 @@ static std::string time_in_words(const stage_statistics& stage, pace how) {
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
   auto how = pace_of(stage.cpu, stage.preempted, returned_on_threads(stage));
   const bool pauses = utilisation(stage, run) < busy_share;  // only with pauses, it is busy
-  auto text = stage.name + " is the bottleneck: " + workers_of(stage, run);
+  auto text = fmt::format("{} is the bottleneck: {}", stage.name, workers_of(stage, run));
   text += pauses ? ", and pausing between attempts " + percent(paused_share(stage, run))
                  : time_in_words(stage, how);
   auto* waiting = held_back_by(stage, run);
@@ -190,8 +191,8 @@ static std::string use_in_words(const shared_work& work, const run_statistics& r
 }
 
 static std::string limited_by_share(const shared_work& work, const run_statistics& run) {
-  return "The CPUs of automatic stages are the bottleneck: their " + use_in_words(work, run) +
-         ": raise tune.cpus.";
+  return fmt::format("The CPUs of automatic stages are the bottleneck: their {}: raise tune.cpus.",
+                     use_in_words(work, run));
 }
 
 static std::string limited_by_pool(const shared_work& pool, const run_statistics& run) {
@@ -199,7 +200,7 @@ static std::string limited_by_pool(const shared_work& pool, const run_statistics
   auto how = pace_of(pool.cpu, pool.preempted, pool.returned);
   if (how == pace::unknown) return text + ", in calls that have not returned" + not_known_yet;
   if (how != pace::computes)
-    text += ", but compute only " + percent(share(pool.cpu, pool.returned)) + " of that";
+    text += fmt::format(", but compute only {} of that", percent(share(pool.cpu, pool.returned)));
   if (how == pace::waits)
     return text + ": have functions that wait return tasks, or raise threads.";
   if (how == pace::is_preempted) return text + shared_cpus(pool.threads, run);
@@ -344,8 +345,8 @@ static std::string limited_by_gap(const stage_gap& gap, const run_statistics& ru
                       gap.behind ? gap.behind->name + " is starved " : "the consumer waits ",
                       percent(share(waited, run.elapsed)));
   if (gap.has_source || gap.before.empty() || gap.in_paths) return text;
-  return text + (several ? " They run" : " It runs") +
-         " on one thread: move the work into a map with concurrency.";
+  return fmt::format("{} {} on one thread: move the work into a map with concurrency.", text,
+                     several ? "They run" : "It runs");
 }
 
 // The gap with the longest time, among gaps in which code runs; null if there is none.
@@ -360,10 +361,10 @@ static const stage_gap* widest(const std::vector<stage_gap>& gaps) {
 
 static std::string limited_by_none_alone(const stage_statistics* busiest,
                                          const run_statistics& run) {
-  auto text = "No stage limits the run by itself: the consumer waits " +
-              percent(share(run.sink_wait, run.elapsed)) +
-              " of the time, finished items wait for it " +
-              percent(share(run.sink_blocked, run.elapsed));
+  auto text = fmt::format(
+      "No stage limits the run by itself: the consumer waits {} of the time, finished items wait "
+      "for it {}",
+      percent(share(run.sink_wait, run.elapsed)), percent(share(run.sink_blocked, run.elapsed)));
   return busiest ? fmt::format("{}, and the busiest stage is {}: {}.", text, busiest->name,
                                workers_of(*busiest, run))
                  : text + ".";
@@ -371,8 +372,8 @@ static std::string limited_by_none_alone(const stage_statistics* busiest,
 
 static std::string judge(const run_statistics& run) {
   if (share(run.sink_blocked, run.elapsed) > 0.5)
-    return "The consumer is the bottleneck: finished items wait for it " +
-           percent(share(run.sink_blocked, run.elapsed)) + " of the time.";
+    return fmt::format("The consumer is the bottleneck: finished items wait for it {} of the time.",
+                       percent(share(run.sink_blocked, run.elapsed)));
   auto memory = memory_limit(run);
   if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
     return fmt::format(
@@ -398,7 +399,8 @@ static std::string judge(const run_statistics& run) {
 std::string verdict(const run_statistics& run) {
   constexpr nanoseconds least = std::chrono::milliseconds(100);
   if (run.elapsed < least)
-    return "Too short to judge: a run of " + short_time(run.elapsed) + " is mostly start-up.";
+    return fmt::format("Too short to judge: a run of {} is mostly start-up.",
+                       short_time(run.elapsed));
   auto shown = run;
   for (auto& stage : shown.stages) stage.name = printable(stage.name);
   return (run.delivered == 0 ? "Nothing was delivered. " : "") + judge(shown);

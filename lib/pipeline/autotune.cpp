@@ -18,7 +18,7 @@ std::string to_code(std::span<const stage_setting> settings) {
       continue;
     }
     text += fmt::format("{}: {{.concurrency = {}", each.stage, each.concurrency);
-    if (each.buffer) text += ", .buffer = " + std::to_string(*each.buffer);
+    if (each.buffer) text += fmt::format(", .buffer = {}", *each.buffer);
     text += "}\n";
   }
   return text;

@@ -126,7 +126,7 @@ static std::string_view in_words(stage_executor executor) {
 
 static std::string inputs_in_words(const std::vector<std::size_t>& inputs) {
   std::string text;
-  for (auto each : inputs) text += (text.empty() ? " of " : " and ") + std::to_string(each + 1);
+  for (auto each : inputs) text += fmt::format(" {} {}", text.empty() ? "of" : "and", each + 1);
   return text;
 }
 

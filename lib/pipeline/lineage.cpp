@@ -59,7 +59,7 @@ std::string to_string(const lineage& positions) {
   for (auto& r : positions.ranges()) {
     if (!text.empty()) text += ", ";
     text += std::to_string(r.first);
-    if (r.last != r.first) text.append("-").append(std::to_string(r.last));
+    if (r.last != r.first) text += fmt::format("-{}", r.last);
   }
   return text;
 }
@@ -86,7 +86,7 @@ std::uint32_t part_lineage::members(const lineage& group, std::size_t size) noex
 }
 
 std::string part_lineage::in_words(std::uint64_t part) {
-  if (part < inner) return std::to_string(part) + (part == 1 ? " part" : " parts");
+  if (part < inner) return fmt::format("{} {}", part, part == 1 ? "part" : "parts");
   return fmt::format("part {}.{}", part / inner, part % inner);
 }
 

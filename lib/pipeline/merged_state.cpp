@@ -22,7 +22,7 @@ class merger {
     for (auto& each : ranks_) add_sources_of(each);
     for (std::uint64_t i = 0; i < ranks_.size(); ++i) check(ranks_[i], i);
     if (ranks_.size() != ranks_[0].world)
-      fail(std::to_string(ranks_[0].world) + " ranks are needed, each once");
+      fail(fmt::format("{} ranks are needed, each once", ranks_[0].world));
   }
 
   state merged() const {

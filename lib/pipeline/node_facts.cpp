@@ -146,8 +146,8 @@ node_facts node_facts::making_parts(std::string how, bool tells_members) && {
 }
 
 node_facts node_facts::grouping(std::uint64_t size, std::uint64_t step) && {
-  groups_ = "of " + std::to_string(size);
-  if (step != size) groups_ += " in steps of " + std::to_string(step);
+  groups_ = fmt::format("of {}", size);
+  if (step != size) groups_ += fmt::format(" in steps of {}", step);
   return std::move(*this);
 }
 
@@ -178,12 +178,11 @@ node_facts node_facts::following(lineage_rule rule, const std::string& stage) &&
   facts = std::move(facts).ordered(stage_ordering::custom);
   if (carries) return std::move(facts).with("lineage", "carried");
   if (rule == lineage_rule::consumed) return std::move(facts).with("lineage", "consumed");
-  return std::move(facts).refusing_state(
-      "the lineage of " + stage +
-      " is unknown. Set through_options::lineage to lineage_rule::consumed if each of its items is "
-      "made of all items taken since the previous one, or to lineage_rule::carried if the "
-      "coroutine "
-      "yields held<T>");
+  return std::move(facts).refusing_state(fmt::format(
+      "the lineage of {} is unknown. Set through_options::lineage to lineage_rule::consumed if "
+      "each of its items is made of all items taken since the previous one, or to "
+      "lineage_rule::carried if the coroutine yields held<T>",
+      stage));
 }
 
 node_facts node_facts::refusing_state(std::string why) && {

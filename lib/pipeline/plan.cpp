@@ -117,7 +117,7 @@ planned_rules plan::rules_before(planned_node& place) {
 void plan::require_last(const planned_node& place) {
   const auto& name = place.node->facts().effect_name_;
   if (const auto* mixes = place.rules.mixes_parts)
-    refuse(place, name + " is before " + *mixes + ": put it last");
+    refuse(place, fmt::format("{} is before {}: put it last", name, *mixes));
   if (place.rules.parts_behind || place.rules.count_changes_behind || place.rules.in_path)
     refuse(place, name + " is not the last stage: its steps are not those of the consumer");
 }
@@ -143,7 +143,8 @@ void plan::mix_parts(const std::string& how, planned_rules& rules) {
 void plan::make_parts(const planned_node& place, planned_rules& rules) {
   const auto& facts = place.node->facts();
   if (rules.mixes_parts)
-    refuse(place, facts.effect_name_ + " makes several items of one before " + *rules.mixes_parts);
+    refuse(place, fmt::format("{} makes several items of one before {}", facts.effect_name_,
+                              *rules.mixes_parts));
   else
     progress_.expect_parts();
   rules.parts_behind = true;

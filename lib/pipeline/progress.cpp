@@ -80,7 +80,7 @@ static std::string in_order(const std::vector<std::string>& steps) {
 }
 
 static std::string items_in_words(std::uint64_t items) {
-  return items == 0 ? "an unknown number of items" : std::to_string(items) + " items";
+  return items == 0 ? "an unknown number of items" : fmt::format("{} items", items);
 }
 
 // An upper bound for the numbers of choices in a valid state: each delivered item has at least one
@@ -92,7 +92,8 @@ std::uint64_t progress::most_choices() const noexcept {
 }
 
 static std::string in_quotes(const std::string& identity) {
-  return identity.empty() ? "a data set without a name" : "the data set \"" + identity + '"';
+  return identity.empty() ? "a data set without a name"
+                          : fmt::format("the data set \"{}\"", identity);
 }
 
 static constexpr auto hint = "; to resume nevertheless, set run_options::other_data";
@@ -103,7 +104,8 @@ listing_log::listing_log(progress& of, std::uint64_t begin, bool has_names)
   auto* before = progress_.source_before(begin);
   if (!before || before->listed == 0 || progress_.other_data_) return;
   if (!has_names)
-    throw_unlike("it is of " + in_quotes(before->identity) + ", the source lists no names" + hint);
+    throw_unlike(
+        fmt::format("it is of {}, the source lists no names{}", in_quotes(before->identity), hint));
   expected_ = before->listed;
   expected_names_ = before->identity;
 }
@@ -139,7 +141,8 @@ void progress::require_same(const std::vector<std::string>& stages) const {
   require_possible(*from_, resuming);
   if (!refusal_.empty()) throw_unlike(refusal_);
   if (!from_->stages.empty() && from_->stages != stages)
-    throw_unlike("it is of the stages " + joined(from_->stages) + ", these are " + joined(stages));
+    throw_unlike(
+        fmt::format("it is of the stages {}, these are {}", joined(from_->stages), joined(stages)));
   for (auto& each : from_->chosen)
     if (!each.delivered.empty() && each.delivered.ranges().back().last > most_choices())
       throw_unlike("it has more choices than items");
@@ -181,8 +184,8 @@ void progress::require_same(const assignment& source) const {
         "it has items {}, this source has them {}: steps, counts and seeds must be the same",
         in_order(before->order), in_order(source.order)));
   if (before && before->items != source.items)
-    throw_unlike("it is of " + items_in_words(before->items) + ", the source has " +
-                 items_in_words(source.items));
+    throw_unlike(fmt::format("it is of {}, the source has {}", items_in_words(before->items),
+                             items_in_words(source.items)));
   bool names_to_come = before && before->listed > 0 && source.identity.empty();
   if (before && !names_to_come && before->identity != source.identity && !other_data_)
     throw_unlike(fmt::format("it is of {}, the source is of {}{}", in_quotes(before->identity),
@@ -252,8 +255,8 @@ void progress::end() const {
 }
 
 std::string progress::why_not_again(const lineage& instead) const {
-  auto text = part_lineage::in_words(from_->parts) + " of the item at positions " +
-              to_string(from_->open) + " had been delivered";
+  auto text = fmt::format("{} of the item at positions {} had been delivered",
+                          part_lineage::in_words(from_->parts), to_string(from_->open));
   if (dropped_ > 0)
     text += ", but it has fewer parts now";
   else if (instead.empty())
@@ -261,12 +264,13 @@ std::string progress::why_not_again(const lineage& instead) const {
   else if (instead == from_->open)
     text += ", but it has other members now";
   else
-    text += ", but this run has an item at positions " + to_string(instead) + " instead";
+    text += fmt::format(", but this run has an item at positions {} instead", to_string(instead));
   std::lock_guard lock(mutex_);
   for (auto& stage : consuming_)
-    text += "; " + stage +
-            " does not follow lineage_rule::consumed if what it yields depends on how many items "
-            "it has taken before, or on which input is next";
+    text += fmt::format(
+        "; {} does not follow lineage_rule::consumed if what it yields depends on how many items "
+        "it has taken before, or on which input is next",
+        stage);
   return text + "; to deliver the whole item again, clear state::open and state::parts";
 }
 

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 // A run that resumes from a state (a checkpoint) takes its epoch and seed from there.
@@ -96,14 +98,14 @@ void run_state::warn(const std::string& text) const {
   if (options_.on_warning)
     options_.on_warning(text);
   else
-    std::fputs(("lade: " + text + "\n").c_str(), stderr);
+    std::fputs(fmt::format("lade: {}\n", text).c_str(), stderr);
 }
 
 std::string run_state::overview() const {
   auto memory = runtime_.memory().stats();
   auto now = statistics();
-  auto text = table(now) + verdict(now) + "\nMemory: " + std::to_string(memory.used_bytes) +
-              " of " + std::to_string(memory.limit_bytes) + " bytes are in use.\n";
+  auto text = fmt::format("{}{}\nMemory: {} of {} bytes are in use.\n", table(now), verdict(now),
+                          memory.used_bytes, memory.limit_bytes);
   return text + stages_.overviews(clock::now());
 }
 

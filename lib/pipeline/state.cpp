@@ -88,7 +88,7 @@ namespace detail {
 static void require_position(std::uint64_t number, std::string_view doing) {
   if (number >= most_positions)
     throw error(errc::invalid_argument, doing,
-                std::to_string(number) + " is beyond all positions that sources have");
+                fmt::format("{} is beyond all positions that sources have", number));
 }
 
 static void require_positions(const lineage& of, std::string_view doing) {
@@ -163,7 +163,7 @@ class state_reader {
       auto name = read_string();
       auto found = targets.find(name);
       if (found == targets.end()) fail_member(name, of);
-      if (!names.insert(name).second) fail("\"" + name + "\" appears twice");
+      if (!names.insert(name).second) fail(fmt::format("\"{}\" appears twice", name));
       expect(':');
       std::visit([this](auto* into) { read_into(*into); }, found->second);
     } while (accept(','));
@@ -216,7 +216,7 @@ class state_reader {
   // In a state of another version, reports the version instead of the unknown member.
   [[noreturn]] void fail_member(const std::string& name, const std::string& of) const {
     if (version_ != 0 && version_ != state_version) fail_version();
-    fail("\"" + name + "\" is not part of " + of);
+    fail(fmt::format("\"{}\" is not part of {}", name, of));
   }
 
   void skip_space() {

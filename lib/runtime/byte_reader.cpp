@@ -23,7 +23,7 @@ static bool is_inside(std::uint64_t offset, std::uint64_t bytes, std::uint64_t s
 
 void byte_reader::require_inside(std::uint64_t offset, std::uint64_t bytes) const {
   if (is_inside(offset, bytes, size())) return;
-  throw error(errc::invalid_data, "read " + range_text(offset, bytes) + " of " + name(),
+  throw error(errc::invalid_data, fmt::format("read {} of {}", range_text(offset, bytes), name()),
               fmt::format("it has {} bytes", size()));
 }
 
@@ -32,8 +32,8 @@ task<buffer> byte_reader::read_at(std::uint64_t offset, std::size_t bytes) const
   auto content = co_await allocate(bytes);
   auto done = co_await read_at(content.bytes(), offset);
   if (done != bytes)
-    throw error(errc::invalid_data, "read " + range_text(offset, bytes) + " of " + name(),
-                (done < bytes ? "it ended after " : "it returned ") + std::to_string(done));
+    throw error(errc::invalid_data, fmt::format("read {} of {}", range_text(offset, bytes), name()),
+                fmt::format("{} {}", done < bytes ? "it ended after" : "it returned", done));
   co_return content;
 }
 
@@ -125,7 +125,7 @@ buffer stream_reader::take(std::size_t bytes) {
 }
 
 error stream_reader::early_end(std::uint64_t missing, std::string_view what) const {
-  return error(errc::invalid_data, "read " + std::string(what) + " of " + name_,
+  return error(errc::invalid_data, fmt::format("read {} of {}", what, name_),
                fmt::format("it ends at byte {}, {} bytes too early", position_, missing));
 }
 

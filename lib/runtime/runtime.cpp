@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 namespace lade {
@@ -138,8 +139,8 @@ detail::reactor& detail::reactor_to_wait_for(const context& execution) {
 
 std::string runtime::describe() const {
   auto count = reactor_count();
-  auto several = count > 1 ? std::to_string(count) + " reactors: " : "";
-  auto threads = pool_->size() == 1 ? "1 thread, " : std::to_string(pool_->size()) + " threads, ";
+  auto several = count > 1 ? fmt::format("{} reactors: ", count) : "";
+  auto threads = pool_->size() == 1 ? "1 thread, " : fmt::format("{} threads, ", pool_->size());
   return threads + several + reactors_.front()->describe();
 }
 

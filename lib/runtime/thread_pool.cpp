@@ -187,7 +187,7 @@ static std::vector<unsigned> cpus_of_node(unsigned node) {
   std::string list;
   if (!std::getline(file, list))
     throw error(errc::invalid_argument, "make a thread pool",
-                "the machine has no NUMA node " + std::to_string(node));
+                fmt::format("the machine has no NUMA node {}", node));
   auto cpus = detail::cpus_in_list(list);
   if (cpus.empty())  // a node of memory only
     throw error(errc::invalid_argument, "make a thread pool",

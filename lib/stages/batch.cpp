@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 batch_stage::batch_stage(const batch_options& options) : options_(options) {
@@ -189,9 +191,11 @@ static async_generator<sample_batch> collect_slots(async_generator<assigned> in,
 
 static void require_elements(const batch_layout::written& writer, const std::string& stage) {
   if (writer.spec.elements() > 0) return;
-  throw error(errc::invalid_argument, stage,
-              "samples become tensors " + to_string(writer.spec.shape) +
-                  ", which have no elements: a batch needs samples of one known size");
+  throw error(
+      errc::invalid_argument, stage,
+      fmt::format("samples become tensors {}, which have no elements: a batch needs samples of one "
+                  "known size",
+                  to_string(writer.spec.shape)));
 }
 
 static void require_different_names(const batch_layout& layout, const std::string& stage) {

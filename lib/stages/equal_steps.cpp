@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 namespace detail {
@@ -51,9 +53,9 @@ step_count::step_count(const open_context& run, std::uint64_t steps,
 }
 
 void step_count::fail_without_items() const {
-  throw error(errc::failed, "repeat an item of this rank",
-              "it has none, or all have failed, and " + std::to_string(left_) +
-                  " more steps are to be made");
+  throw error(
+      errc::failed, "repeat an item of this rank",
+      fmt::format("it has none, or all have failed, and {} more steps are to be made", left_));
 }
 
 }  // namespace detail

@@ -1,5 +1,7 @@
 #include <lade/from.hpp>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> items,
@@ -8,8 +10,7 @@ node_facts facts_of_list(const std::string& name, std::optional<std::uint64_t> i
   for (auto& step : steps) {
     auto part = part_of({step});
     if (part.world > 1)
-      facts = std::move(facts).with(
-          "shard", std::to_string(part.rank) + " of " + std::to_string(part.world));
+      facts = std::move(facts).with("shard", fmt::format("{} of {}", part.rank, part.world));
     if (part.world > 1 && part.remainder != remainder::drop)
       facts = std::move(facts).with("remainder", remainder_name(part.remainder));
     for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);

@@ -100,9 +100,9 @@ turn_order::turn_order(const merge_options& options, std::size_t inputs, std::ui
 }
 
 std::string turn_order::text() const {
-  auto inputs = "merge of " + std::to_string(weights_.size());
+  auto inputs = fmt::format("merge of {}", weights_.size());
   return options_.order == merge_order::weighted
-             ? inputs + " by weight, seed " + std::to_string(options_.seed)
+             ? fmt::format("{} by weight, seed {}", inputs, options_.seed)
              : inputs + " in turns";
 }
 

@@ -23,8 +23,8 @@ namespace detail {
 
 sequence_view sequence_of(const tensor& sequence) {
   auto refuse = [&](std::string_view why) {
-    throw error(errc::invalid_data, "take tensor " + to_string(sequence.shape()) + " as a sequence",
-                why);
+    throw error(errc::invalid_data,
+                fmt::format("take tensor {} as a sequence", to_string(sequence.shape())), why);
   };
   if (sequence.rank() == 0) refuse("it has no dimension");
   if (!sequence.where().is_host_accessible()) refuse("it is not in host memory");
@@ -39,7 +39,7 @@ static std::string kind_of(const sequence_view& sequence) {
 static void require_alike(const sequence_view& one, const sequence_view& other) {
   if (one.type == other.type && one.step == other.step) return;
   throw error(errc::invalid_data, "collate sequences",
-              "elements of " + kind_of(one) + " and of " + kind_of(other));
+              fmt::format("elements of {} and of {}", kind_of(one), kind_of(other)));
 }
 
 static void require_all_alike(std::span<const sequence_view> sequences) {
@@ -112,8 +112,8 @@ void require_padding(const pad_options& options, const std::string& stage) {
   require_concurrency(stage, options.concurrency, 1);
   require_budget(stage, options.error_budget, options.on_error);
   if (options.length % options.multiple_of != 0)
-    refuse("a length of " + std::to_string(options.length) + ", which is no multiple of " +
-           std::to_string(options.multiple_of));
+    refuse(fmt::format("a length of {}, which is no multiple of {}", options.length,
+                       options.multiple_of));
 }
 
 void require_packing(const pack_options& options, const std::string& stage) {
@@ -148,8 +148,8 @@ static std::int64_t padded_length(std::span<const sequence_view> sequences,
       static_cast<std::uint64_t>(std::ranges::max(sequences, {}, &sequence_view::length).length);
   if (options.length == 0) return round_up_length(longest, options.multiple_of);
   if (longest > options.length)
-    throw error(errc::limit_exceeded, "pad to " + std::to_string(options.length),
-                "a sequence of " + std::to_string(longest));
+    throw error(errc::limit_exceeded, fmt::format("pad to {}", options.length),
+                fmt::format("a sequence of {}", longest));
   return round_up_length(options.length, 1);
 }
 
@@ -182,7 +182,7 @@ static void pad_field(std::span<const sample> samples, const std::string& name,
   for (auto& each : samples) {
     auto& value = stackable_field(each, name);
     if (value.type() != field::kind::tensor)
-      throw error(errc::invalid_data, "pad field " + name + " of " + each.name(),
+      throw error(errc::invalid_data, fmt::format("pad field {} of {}", name, each.name()),
                   "it is a number, and a tensor in other samples");
     sequences.push_back(sequence_of(value.tensor()));
   }
@@ -230,8 +230,8 @@ packed_batch pack_sequences(std::span<const sequence_view> sequences, const cont
 void row_packer::require_fit(const sequence_view& sequence) {
   auto length = static_cast<std::int64_t>(options_.length);
   if (sequence.length > length && !options_.split)
-    throw error(errc::limit_exceeded, "pack into rows of " + std::to_string(length),
-                "a sequence of " + std::to_string(sequence.length));
+    throw error(errc::limit_exceeded, fmt::format("pack into rows of {}", length),
+                fmt::format("a sequence of {}", sequence.length));
   if (row_spec_) return require_alike({row_spec_->type, row_spec_->shape.tail(), 0, {}}, sequence);
   require_value(sequence.type, options_.value);
   tensor_spec spec{sequence.type, sequence.step.prepend(length)};

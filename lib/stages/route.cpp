@@ -51,8 +51,7 @@ void refuse_path(const std::string& number, std::size_t paths) {
 void require_path_for_each(std::size_t paths, std::size_t items) {
   if (paths != items)
     throw error(errc::invalid_argument, "choose paths",
-                "the router returned " + std::to_string(paths) + " for a batch of " +
-                    std::to_string(items) + " items");
+                fmt::format("the router returned {} for a batch of {} items", paths, items));
 }
 
 }  // namespace lade::detail

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <fmt/format.h>
+
 namespace lade {
 
 static std::uint64_t number_in(const char* variable) {
@@ -21,15 +23,15 @@ static std::uint64_t number_in(const char* variable) {
 static shard_options rank_in(const char* rank, const char* world) {
   shard_options options{.rank = number_in(rank), .world = number_in(world)};
   if (options.rank >= options.world)
-    throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
-                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+    throw error(errc::invalid_argument, fmt::format("read {} and {}", rank, world),
+                fmt::format("rank {} of {}", options.rank, options.world));
   return options;
 }
 
 static void require_both_or_none(const char* rank, const char* world) {
   if (!std::getenv(rank) == !std::getenv(world)) return;
   auto missing = std::getenv(rank) ? world : rank;
-  throw error(errc::invalid_argument, "read " + std::string(rank) + " and " + world,
+  throw error(errc::invalid_argument, fmt::format("read {} and {}", rank, world),
               std::string(missing) + " is not set");
 }
 
@@ -77,7 +79,7 @@ void shard_stage::require_no_copies() const {
 shard_stage::shard_stage(const shard_options& options) : options_(options) {
   if (options.rank >= options.world)
     throw error(errc::invalid_argument, "shard",
-                "rank " + std::to_string(options.rank) + " of " + std::to_string(options.world));
+                fmt::format("rank {} of {}", options.rank, options.world));
   if (options.remainder > remainder::keep)
     throw error(errc::invalid_argument, "shard", "a value of remainder that does not exist");
 }

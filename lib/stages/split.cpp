@@ -1,8 +1,9 @@
 #include <lade/detail/stages/split.hpp>
 
 #include <algorithm>
-#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace lade::detail {
 
@@ -154,10 +155,10 @@ void split_base::rethrow_failure() const {
 void split_base::open(std::size_t path, const planned_node& at, const planned_node& begin) {
   std::lock_guard lock(mutex_);
   if (branches_[path].opened)
-    throw error(errc::invalid_argument, "open path " + std::to_string(path),
+    throw error(errc::invalid_argument, fmt::format("open path {}", path),
                 "it takes its items twice: put repeat before or behind the paths");
   if (begin.rules.cache != at.rules.cache)
-    throw error(errc::invalid_argument, "open path " + std::to_string(path),
+    throw error(errc::invalid_argument, fmt::format("open path {}", path),
                 "a cache in a path would mix the items of several runs: put it before "
                 "or behind the paths");
   branches_[path].opened = true;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
+
 namespace lade::detail {
 
 void custom_inputs::begin() {
@@ -106,8 +108,9 @@ void lineage_check::give(const lineage& origin) {
         "held<T>; flat_map makes several items of one");
   for (auto& range : origin.ranges())
     if (!erase(range))
-      fail("it yielded an item of positions " + to_string(origin) +
-           ", which it has yielded before or never taken");
+      fail(fmt::format(
+          "it yielded an item of positions {}, which it has yielded before or never taken",
+          to_string(origin)));
 }
 
 void lineage_check::end(const lineage& unyielded) {
@@ -117,8 +120,10 @@ void lineage_check::end(const lineage& unyielded) {
   if (in_.empty()) return;
   lineage missing;
   for (auto& [first, last] : in_) missing.add({first, last});
-  fail("it ended without yielding the items that it had taken at positions " + to_string(missing) +
-       "; join() them to another item, or drop() them");
+  fail(fmt::format(
+      "it ended without yielding the items that it had taken at positions {}; join() them to "
+      "another item, or drop() them",
+      to_string(missing)));
 }
 
 // Whether the stage holds at least one of these positions.

@@ -288,8 +288,7 @@ static const stream_info& audio_stream_of(const demuxer& file, const audio_optio
   if (!options.stream) return file.best(stream_kind::audio);
   const auto doing = "read " + file.name();
   if (static_cast<std::size_t>(*options.stream) >= file.streams().size())
-    throw error(errc::invalid_argument, doing,
-                "it has no stream " + std::to_string(*options.stream));
+    throw error(errc::invalid_argument, doing, fmt::format("it has no stream {}", *options.stream));
   const auto& stream = file.streams()[static_cast<std::size_t>(*options.stream)];
   require_audio(stream, doing);
   return stream;

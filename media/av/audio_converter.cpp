@@ -21,7 +21,7 @@ channel_layout requested_channels(int channels, std::string_view layout, std::st
   channel_layout named;
   if (av_channel_layout_from_string(&named.get(), std::string(layout).c_str()) < 0)
     throw error(errc::invalid_argument, doing,
-                "FFmpeg has no channel layout \"" + std::string(layout) + "\"");
+                fmt::format("FFmpeg has no channel layout \"{}\"", layout));
   if (channels > 0 && channels != named.channels())
     throw error(
         errc::invalid_argument, doing,

@@ -51,7 +51,7 @@ static void check_sample_rate(const AVCodec& encoder, int rate, std::string_view
   std::string known;
   for (; *list != 0; ++list) {
     if (*list == rate) return;
-    known.append(" ").append(std::to_string(*list));
+    known += fmt::format(" {}", *list);
   }
   throw error(errc::invalid_argument, doing,
               fmt::format("the encoder does not have the sample rate {}, but:{}", rate, known));
@@ -88,7 +88,7 @@ static av_codec_context new_audio_context(const audio_encode_options& options,
 class audio_encoder::state {
  public:
   explicit state(const audio_encode_options& options)
-      : doing("encode audio (" + std::string(options.encoder) + ")"),
+      : doing(fmt::format("encode audio ({})", options.encoder)),
         encoder(new_audio_context(options, doing),
                 {options.bit_rate, options.quality, options.options}, doing),
         source(encoder.context()),
@@ -184,10 +184,11 @@ void audio_encoder::send(const tensor& samples) {
                     samples.shape()[planar ? 0 : 1] == stream().channels() &&
                     samples.where().is_host_accessible();
   if (!good) {
-    const auto channels = std::to_string(stream().channels());
+    const auto channels = stream().channels();
     throw error(errc::invalid_argument, state_->doing,
                 fmt::format("samples are f32 or i16 {} in host memory, not {} {}",
-                            planar ? "[" + channels + ", samples]" : "[samples, " + channels + "]",
+                            planar ? fmt::format("[{}, samples]", channels)
+                                   : fmt::format("[samples, {}]", channels),
                             name(samples.type()), to_string(samples.shape())));
   }
   const auto turned = by_sample(samples, state_->tensor_layout);

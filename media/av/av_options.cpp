@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/dict.h>
 }
@@ -14,7 +16,7 @@ av_dictionary parse_av_options(std::string_view text, std::string_view doing) {
   av_dictionary options(parsed);
   if (result < 0)
     throw error(errc::invalid_argument, doing,
-                "options are key=value:key=value, not \"" + std::string(text) + "\"");
+                fmt::format("options are key=value:key=value, not \"{}\"", text));
   return options;
 }
 

@@ -170,8 +170,8 @@ class clip_frames {
     if (time <= index_.time(0)) return 0;
     if (const auto number = index_.frame_at(time)) return *number;
     throw error(errc::invalid_data,
-                "sample a clip at " + to_string(time) + " s of " + index_.stream().name(),
-                "it ends at " + to_string(index_.end()) + " s");
+                fmt::format("sample a clip at {} s of {}", to_string(time), index_.stream().name()),
+                fmt::format("it ends at {} s", to_string(index_.end())));
   }
 
  private:
@@ -388,7 +388,7 @@ static rational start_in_field(const sample& in, std::string_view name) {
   const double start = in.field(name).number();
   if (start >= -most && start <= most) return rational::nearest(start);
   throw error(errc::invalid_data, "decode " + in.name(),
-              "the field " + std::string(name) + " is not a time of at most 2^33 seconds");
+              fmt::format("the field {} is not a time of at most 2^33 seconds", name));
 }
 
 // `in`: null if there is none.

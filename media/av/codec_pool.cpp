@@ -129,7 +129,7 @@ static const AVCodec& find_av_decoder(AVCodecID codec, std::string_view name,
                 std::string("FFmpeg has no decoder for ") + avcodec_get_name(codec));
   if (found->id != codec)
     throw error(errc::invalid_argument, doing,
-                std::string(name) + " does not decode " + avcodec_get_name(codec));
+                fmt::format("{} does not decode {}", name, avcodec_get_name(codec)));
   return *found;
 }
 

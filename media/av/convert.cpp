@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/frame.h>
 #include <libavutil/imgutils.h>
@@ -20,10 +22,10 @@ extern "C" {
 namespace lade::media {
 
 [[noreturn]] static void refuse_conversion(const frame& source, std::string_view feature) {
-  throw error(errc::unsupported,
-              "convert a frame of " + source.stream().name() + " from " +
-                  std::string(source.pixel_format()),
-              feature);
+  throw error(
+      errc::unsupported,
+      fmt::format("convert a frame of {} from {}", source.stream().name(), source.pixel_format()),
+      feature);
 }
 
 // The layout of a frame's components in its planes; empty if pictures have no such layout.

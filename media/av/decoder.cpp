@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 // Whether FFmpeg skips exactly the pictures to which no other refers. In HEVC with temporal
@@ -131,7 +133,7 @@ class decoder::state {
     const auto text = "decode " + stream.name();
     try {
       const auto time = time_of(last_pts, stream.time_base());
-      return time ? text + " at " + seconds_text(*time) + " s" : text;
+      return time ? fmt::format("{} at {} s", text, seconds_text(*time)) : text;
     } catch (const error&) {
       return text + " at a time that does not fit into 64 bits";
     }

@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/channel_layout.h>
 #include <libavutil/dict.h>
@@ -17,7 +19,7 @@ namespace lade::media {
 
 [[noreturn]] static void refuse_option(std::string_view key, const std::string& reason,
                                        std::string_view doing) {
-  throw error(errc::invalid_argument, doing, "the option " + std::string(key) + " " + reason);
+  throw error(errc::invalid_argument, doing, fmt::format("the option {} {}", key, reason));
 }
 
 // Options that duplicate a member, and the member.
@@ -144,7 +146,7 @@ static void check_nested(std::string_view option, const char* value, const rate_
     const auto one = text.substr(first, end - first);
     const auto plain = plain_key(one.substr(0, one.find('=')));
     const auto key = library_key(plain);
-    const auto name = std::string(option) + " " + plain;
+    const auto name = fmt::format("{} {}", option, plain);
     if (is_refused_in_library(option, key))
       refuse_option(name, "is refused: it opens a file, or states what a member states", doing);
     const auto is = one.find('=');
@@ -161,7 +163,7 @@ void check_encoder_options(const AVCodec& encoder, const AVDictionary* options,
   while ((entry = av_dict_get(options, "", entry, AV_DICT_IGNORE_SUFFIX)) != nullptr) {
     const std::string_view key = entry->key;
     if (const char* member = member_of_option(key))
-      refuse_option(key, std::string("states what the member ") + member + " states", doing);
+      refuse_option(key, fmt::format("states what the member {} states", member), doing);
     if (is_of_encoder(key)) refuse_option(key, "is set by the encoder", doing);
     if (names_file(key)) refuse_option(key, "names a file, which encoders do not open", doing);
     if (key == "flags") check_flags(encoder, entry->value, doing);
@@ -196,7 +198,7 @@ std::string stated_format(const AVCodecContext& context) {
   for (const int each :
        {context.width, context.height, static_cast<int>(context.pix_fmt), context.sample_rate,
         static_cast<int>(context.sample_fmt), context.time_base.num, context.time_base.den})
-    text.append(" ").append(std::to_string(each));
+    text += fmt::format(" {}", each);
   return text;
 }
 

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/dict.h>
 #include <libavutil/opt.h>
@@ -156,9 +158,9 @@ void set_quality(AVCodecContext& context, double quality, AVDictionary*& options
   if (!scale) throw error(errc::invalid_argument, doing, "the encoder has no such quality");
   const auto [least, most] = std::minmax(scale->best, scale->worst);
   if (!(quality >= least && quality <= most))
-    throw error(
-        errc::invalid_argument, doing,
-        "quality must be from " + digits_of(scale->best) + " (best) to " + digits_of(scale->worst));
+    throw error(errc::invalid_argument, doing,
+                fmt::format("quality must be from {} (best) to {}", digits_of(scale->best),
+                            digits_of(scale->worst)));
   if (scale->option != nullptr) {
     check_av(av_dict_set(&options, scale->option, digits_of(quality).c_str(), 0), doing);
     return;

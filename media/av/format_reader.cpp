@@ -30,7 +30,7 @@ void av_format_deleter::operator()(AVIOContext* freed) const noexcept {
 }
 
 std::string format_reader::doing(std::string_view operation) const {
-  return std::string(operation).append(" ").append(name_);
+  return fmt::format("{} {}", operation, name_);
 }
 
 int format_reader::check(int result, std::string_view operation, const av_messages& messages) {
@@ -156,7 +156,7 @@ void format_reader::open() {
           "detect the format of", messages);
   if (refers_to_other_files(*format))
     throw error(errc::unsupported, doing("open"),
-                "files of the format " + std::string(format->name) + " refer to others");
+                fmt::format("files of the format {} refer to others", format->name));
   auto parsed = parse_av_options(options_, doing("open"));
   if (av_dict_get(parsed.get(), "protocol_whitelist", nullptr, 0) != nullptr)
     throw error(errc::invalid_argument, doing("open"),
@@ -290,7 +290,7 @@ const stream_info& format_reader::stream(int index) const {
   if (index >= 0 && static_cast<std::size_t>(index) < streams_.size())
     return streams_[static_cast<std::size_t>(index)];
   throw error(errc::invalid_argument, doing(fmt::format("read stream {} of", index)),
-              "it has " + std::to_string(streams_.size()));
+              fmt::format("it has {}", streams_.size()));
 }
 
 const stream_info* best_stream(format_reader& file, stream_kind kind) {
@@ -304,7 +304,7 @@ const stream_info* best_stream(format_reader& file, stream_kind kind) {
 const stream_info& require_stream(format_reader& file, stream_kind kind) {
   if (const auto* found = best_stream(file, kind)) return *found;
   throw error(errc::invalid_data, file.doing("read"),
-              "it has no " + std::string(name(kind)) + " stream");
+              fmt::format("it has no {} stream", name(kind)));
 }
 
 void format_reader::select(std::span<const int> streams) {
@@ -435,7 +435,7 @@ bool format_reader::report_step_back(int stream, const step_back& step) {
   };
   auto text =
       fmt::format("its times go back from {} s to {} s", seconds(step.from), seconds(step.to));
-  if (step.position >= 0) text += " at byte " + std::to_string(step.position);
+  if (step.position >= 0) text += fmt::format(" at byte {}", step.position);
   if (damage_ == damage_policy::refuse)
     throw error(errc::invalid_data, "read a window of " + info.name(), text);
   ++damaged_;

@@ -28,7 +28,7 @@ void av_output_deleter::operator()(AVFormatContext* freed) const noexcept {
 }
 
 std::string format_writer::doing(std::string_view operation) const {
-  return std::string(operation).append(" ").append(name_);
+  return fmt::format("{} {}", operation, name_);
 }
 
 int format_writer::check(int result, std::string_view operation, const av_messages& messages) {
@@ -67,10 +67,10 @@ const AVOutputFormat& find_output_format(std::string_view name, const std::strin
         name.empty() ? "FFmpeg has no format for its extension" : "FFmpeg has no format " + text);
   if (writes_other_files(*found))
     throw error(errc::unsupported, "write " + path,
-                "the format " + std::string(found->name) + " is not one of single files");
+                fmt::format("the format {} is not one of single files", found->name));
   if (!holds_packets(*found))
     throw error(errc::unsupported, "write " + path,
-                "the format " + std::string(found->name) + " holds no packets");
+                fmt::format("the format {} holds no packets", found->name));
   return *found;
 }
 
@@ -114,7 +114,7 @@ format_writer::track& format_writer::track_of(int stream) {
   if (stream >= 0 && static_cast<std::size_t>(stream) < tracks_.size())
     return tracks_[static_cast<std::size_t>(stream)];
   throw error(errc::invalid_argument, doing(fmt::format("write stream {} of", stream)),
-              "it has " + std::to_string(tracks_.size()));
+              fmt::format("it has {}", tracks_.size()));
 }
 
 // MP4's box for VP8 and VP9 requires their pixel format.
@@ -134,7 +134,7 @@ static void check_metadata(const metadata& entries, std::string_view doing) {
   for (const auto& [key, value] : entries)
     if (key.find('\0') != key.npos || value.find('\0') != value.npos)
       throw error(errc::invalid_argument, doing,
-                  "the key or value of " + std::string(key.c_str()) + " has a NUL");
+                  fmt::format("the key or value of {} has a NUL", key.c_str()));
 }
 
 static void fill_dictionary(AVDictionary*& into, const metadata& from) {
@@ -169,7 +169,7 @@ int format_writer::add(const stream_info& stream) {
   const auto& format = *context_->oformat;
   if (!holds_codec(format, stream.parameters().codec_id))
     throw error(errc::unsupported, doing("write"),
-                std::string(format.name) + " files do not hold " + std::string(stream.codec()));
+                fmt::format("{} files do not hold {}", format.name, stream.codec()));
   check_pixel_format(format, stream, doing("write"));
   if (const auto& encoder = stream.stored().encoder;
       stream.kind() == stream_kind::video && !encoder.empty())
@@ -369,8 +369,8 @@ static void check_discarded(const AVOutputFormat& format, const stream_info& str
                             const packet& next, std::string_view doing) {
   if (next.is_discarded() && stream.kind() == stream_kind::video && !is_of_mov_family(format))
     throw error(errc::unsupported, doing,
-                std::string(format.name) + " files have no edit list, which cuts off frames of " +
-                    stream.name());
+                fmt::format("{} files have no edit list, which cuts off frames of {}", format.name,
+                            stream.name()));
 }
 
 // Whether to drop the last packet of FLAC's encoder, which has only side data: these containers

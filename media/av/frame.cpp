@@ -180,7 +180,7 @@ static element_type element_of_samples(AVSampleFormat format) noexcept {
 tensor frame::plane(int i) const {
   if (i < 0 || i >= planes())
     throw error(errc::invalid_argument, fmt::format("view plane {} of a frame", i),
-                "it has " + std::to_string(planes()));
+                fmt::format("it has {}", planes()));
   if (kind() == stream_kind::video) return video_plane(*this, frame_, i);
   const auto type = element_of_samples(samples_of(*frame_));
   const bool planar = av_sample_fmt_is_planar(samples_of(*frame_)) != 0;
@@ -199,7 +199,7 @@ frame frame::slice(int first, int count) const {
   if (kind() != stream_kind::audio || first < 0 || count < 0 || first > samples() - count)
     throw error(
         errc::invalid_argument, fmt::format("slice {} samples at {} of a frame", count, first),
-        kind() == stream_kind::audio ? "it has " + std::to_string(samples()) : "it is a picture");
+        kind() == stream_kind::audio ? fmt::format("it has {}", samples()) : "it is a picture");
   auto part = share_frame(*frame_);
   const int sample_bytes = av_get_bytes_per_sample(samples_of(*frame_));
   const bool planar = planes() == channels();

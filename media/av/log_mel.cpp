@@ -75,8 +75,8 @@ static std::span<const float> mono_samples(const tensor& waveform, const log_mel
   const bool mono = shape.size() == 1 || (shape.size() == 2 && std::min(shape[0], shape[1]) == 1);
   if (waveform.type() != element_type::f32 || !mono || !waveform.contiguous())
     throw error(errc::invalid_argument, doing,
-                "the waveform is " + std::string(name(waveform.type())) + to_string(shape) +
-                    " instead of contiguous f32 of one channel");
+                fmt::format("the waveform is {}{} instead of contiguous f32 of one channel",
+                            name(waveform.type()), to_string(shape)));
   const std::span samples(waveform.data<float>(), waveform.spec().elements());
   if (samples.size() <= static_cast<std::size_t>(options.n_fft) / 2)
     throw error(errc::invalid_argument, doing,

@@ -60,8 +60,8 @@ static void open_av_encoder(AVCodecContext& context, const encoder_settings& set
   refuse_unknown_options(options, doing);
   if (stated_format(context) != stated)
     throw error(errc::invalid_argument, doing,
-                "the options \"" + std::string(settings.options) +
-                    "\" change the format that other members state");
+                fmt::format("the options \"{}\" change the format that other members state",
+                            settings.options));
 }
 
 static stream_info stream_of_encoder(const AVCodecContext& context) {
@@ -176,10 +176,11 @@ void open_encoder::set_duration_of(AVPacket& next) {
 void open_encoder::require_content(const AVPacket& next) const {
   if (context_->codec_type != AVMEDIA_TYPE_VIDEO || next.size > 0 || next.side_data_elems > 0)
     return;
-  throw error(errc::unsupported, doing_,
-              "the packet of the picture at " +
-                  to_string(rational(next.pts) * stream_.time_base()) +
-                  " s is empty, and files lose such packets: the picture repeats the one before");
+  throw error(
+      errc::unsupported, doing_,
+      fmt::format("the packet of the picture at {} s is empty, and files lose such packets: the "
+                  "picture repeats the one before",
+                  to_string(rational(next.pts) * stream_.time_base())));
 }
 
 // libx265 sets no decoding times if there are only one or two frames.

@@ -3,8 +3,6 @@
 
 #include "stream_fields.hpp"
 
-#include <string>
-
 #include <fmt/format.h>
 
 extern "C" {
@@ -68,7 +66,7 @@ std::size_t packets::memory_bytes() const noexcept {
 packets packets::slice(std::size_t first, std::size_t count) const {
   if (first > size() || count > size() - first)
     throw error(errc::invalid_argument, fmt::format("slice {} packets at {}", count, first),
-                "there are " + std::to_string(size()));
+                fmt::format("there are {}", size()));
   packets part = *this;
   const auto begin = all_.begin() + static_cast<std::ptrdiff_t>(first);
   part.all_.assign(begin, begin + static_cast<std::ptrdiff_t>(count));

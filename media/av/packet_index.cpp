@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <string>
 #include <unordered_set>
 #include <utility>
 
@@ -36,7 +35,7 @@ struct packet_index::state {
     if (number >= 0 && static_cast<std::size_t>(number) < frames.size())
       return frames[static_cast<std::size_t>(number)];
     throw error(errc::invalid_argument, fmt::format("find frame {} of {}", number, stream.name()),
-                "it has " + std::to_string(frames.size()));
+                fmt::format("it has {}", frames.size()));
   }
 };
 
@@ -114,7 +113,7 @@ rational packet_index::end() const {
 std::optional<std::int64_t> packet_index::frame_at(const rational& time) const {
   if (!state_->ascends)
     throw error(errc::unsupported,
-                "find the frame at " + to_string(time) + " s of " + stream().name(),
+                fmt::format("find the frame at {} s of {}", to_string(time), stream().name()),
                 "its times go back: frames are found by their numbers only");
   const auto stamp = floor_units(time, stream().time_base());
   const auto& frames = state_->frames;

@@ -50,8 +50,8 @@ av_frame picture_source::converted(const picture_rows& rows, const picture_forma
 av_frame picture_source::from_frame(const frame& from, std::string_view doing) {
   if (from.width() != width_ || from.height() != height_)
     throw error(errc::invalid_argument, doing,
-                "the frame is " + size_text(from.width(), from.height()) + ", not " +
-                    size_text(width_, height_));
+                fmt::format("the frame is {}, not {}", size_text(from.width(), from.height()),
+                            size_text(width_, height_)));
   const auto& picture = from.get();
   const auto format = format_of_picture(picture);
   if (converter_.is_equal(format)) return av_frame(check_av(av_frame_clone(&picture)));
@@ -126,14 +126,14 @@ av_frame picture_source::from_tensor(const tensor& picture, image_layout layout,
   const auto height = picture.shape()[axes.rows];
   const auto width = picture.shape()[axes.columns];
   if (width != width_ || height != height_)
-    throw error(
-        errc::invalid_argument, doing,
-        "the picture is " + size_text(width, height) + ", not " + size_text(width_, height_));
+    throw error(errc::invalid_argument, doing,
+                fmt::format("the picture is {}, not {}", size_text(width, height),
+                            size_text(width_, height_)));
   const auto format = format_of_tensor(picture, layout);
   if (has_alpha(format) && !has_alpha(to_.format))
-    throw error(errc::invalid_argument, doing,
-                std::string("the picture has alpha, which ") + av_get_pix_fmt_name(to_.format) +
-                    " has not");
+    throw error(
+        errc::invalid_argument, doing,
+        fmt::format("the picture has alpha, which {} has not", av_get_pix_fmt_name(to_.format)));
   const bool grey = format == AV_PIX_FMT_GRAY8;
   return converted(rows_of_tensor(picture, layout, doing),
                    {.format = format,

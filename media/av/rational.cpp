@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 __extension__ using wide = __int128;  // holds every product of two 64-bit integers
@@ -160,9 +162,8 @@ rational operator/(const rational& a, const rational& b) {
 }
 
 std::string to_string(const rational& value) {
-  auto text = std::to_string(value.numerator());
-  if (value.denominator() == 1) return text;
-  return text.append("/").append(std::to_string(value.denominator()));
+  if (value.denominator() == 1) return std::to_string(value.numerator());
+  return fmt::format("{}/{}", value.numerator(), value.denominator());
 }
 
 }  // namespace lade::media

@@ -13,6 +13,8 @@
 #include <cctype>
 #include <utility>
 
+#include <fmt/format.h>
+
 extern "C" {
 #include <libavutil/imgutils.h>
 #include <libavutil/pixdesc.h>
@@ -141,7 +143,7 @@ static void save_picture(const std::string& path, const Picture& picture,
 template <class Picture>
 static buffer picture_in_memory(const Picture& picture, std::string_view format,
                                 const save_image_options& options) {
-  const auto doing = "encode an image (" + std::string(format) + ")";
+  const auto doing = fmt::format("encode an image ({})", format);
   const auto image = encode_to(format, picture, options, doing);
   auto bytes = allocate_now(image.data().size());
   std::copy(image.data().begin(), image.data().end(), bytes.data());

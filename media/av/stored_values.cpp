@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace lade::media {
 
 static constexpr std::size_t signature_bytes = 8;
@@ -44,7 +46,7 @@ stored_reader::stored_reader(std::span<const std::byte> file, std::string_view s
   const auto sum = number<std::uint32_t>();
   left_ = file.subspan(signature_bytes, file.size() - signature_bytes - sum_bytes);
   if (const auto stored = number<std::uint32_t>(); stored != version)
-    throw error(errc::unsupported, doing_, "it has version " + std::to_string(stored));
+    throw error(errc::unsupported, doing_, fmt::format("it has version {}", stored));
   if (crc32c(file.first(file.size() - sum_bytes)).value() != sum)
     refuse("its bytes do not have its sum");
 }

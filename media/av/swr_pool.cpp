@@ -83,8 +83,8 @@ pooled_swr::context_pointer pooled_swr::new_context(const sample_layout& from,
   check_av(result, doing);
   if (swr_init(context.get()) < 0)
     throw error(errc::unsupported, doing,
-                "FFmpeg cannot convert the channels " + name_of_layout(from.channels) + " to " +
-                    name_of_layout(to.channels));
+                fmt::format("FFmpeg cannot convert the channels {} to {}",
+                            name_of_layout(from.channels), name_of_layout(to.channels)));
   return context;
 }
 

@@ -368,7 +368,7 @@ std::vector<frame> video::frames_at(std::span<const rational> times, const decod
     const auto number = index().frame_at(time);
     if (!number)
       throw error(errc::invalid_argument,
-                  "find the frame at " + to_string(time) + " s of " + name(),
+                  fmt::format("find the frame at {} s of {}", to_string(time), name()),
                   fmt::format("it is shown from {} to {} s", to_string(index().time(0)),
                               to_string(index().end())));
     numbers.push_back(*number);

@@ -37,7 +37,7 @@ static void check_size(const AVCodecContext& context, std::string_view doing) {
                    (context.height & ((1 << format->log2_chroma_h) - 1)) != 0;
   if (odd && (context.codec_id == AV_CODEC_ID_H264 || context.codec_id == AV_CODEC_ID_HEVC))
     throw error(errc::invalid_argument, doing,
-                std::string("pictures of ") + format->name + " have an even size");
+                fmt::format("pictures of {} have an even size", format->name));
 }
 
 // The limits of an encoder between key frames.
@@ -118,7 +118,7 @@ static av_codec_context new_video_context(const video_encode_options& options,
 class video_encoder::state {
  public:
   explicit state(const video_encode_options& options)
-      : doing("encode video (" + std::string(options.encoder) + ")"),
+      : doing(fmt::format("encode video ({})", options.encoder)),
         encoder(new_video_context(options, doing),
                 {options.bit_rate, options.quality, options.options}, doing),
         source(options.width, options.height, format_of_encoder(encoder.context())),
@@ -129,7 +129,7 @@ class video_encoder::state {
     const auto at = pts_of(time);
     if (last_pts && at <= *last_pts)
       throw error(errc::invalid_argument, doing,
-                  "the frame at " + to_string(time) + " s is not after the one before");
+                  fmt::format("the frame at {} s is not after the one before", to_string(time)));
     next->pts = at;
     const auto units = duration / encoder.stream().time_base();
     media::set_duration(*next, duration > 0 ? units.round() : 0);
@@ -142,8 +142,8 @@ class video_encoder::state {
     const auto units = time / encoder.stream().time_base();
     if (units.denominator() == 1) return units.numerator();
     throw error(errc::invalid_argument, doing,
-                "the time " + to_string(time) + " s is no multiple of the time base " +
-                    to_string(encoder.stream().time_base()));
+                fmt::format("the time {} s is no multiple of the time base {}", to_string(time),
+                            to_string(encoder.stream().time_base())));
   }
 
   void send_picture(const tensor& picture) {

@@ -97,7 +97,7 @@ static T named_colour(const colour_field<T>& field, std::string_view name, std::
     if (each != nullptr && each == name) return static_cast<T>(i);
   }
   throw error(errc::invalid_argument, doing,
-              std::string("FFmpeg has no colour ") + field.name + " " + std::string(name));
+              fmt::format("FFmpeg has no colour {} {}", field.name, name));
 }
 
 static bool is_same(AVColorSpace a, AVColorSpace b) noexcept { return is_same_matrix(a, b); }

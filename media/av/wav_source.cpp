@@ -10,8 +10,9 @@
 #include <array>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace lade::media {
 
@@ -66,7 +67,7 @@ static wav_part wav_part_of(const io::wav_info& info, std::span<const std::byte>
                             const audio_options& options, random draw, std::string_view doing) {
   if (info.sample_rate > std::uint32_t{1} << 30)
     throw error(errc::limit_exceeded, doing,
-                "its sample rate is " + std::to_string(info.sample_rate));
+                fmt::format("its sample rate is {}", info.sample_rate));
   const auto total = static_cast<std::int64_t>(info.frames);
   const auto range = range_of(options, static_cast<int>(info.sample_rate), total, draw, doing);
   const auto first = std::min(range.first, total);
@@ -190,8 +191,7 @@ static void resample_wav(const wav_part& part, const audio_options& options, sam
 
 static void require_wav_stream(const audio_options& options, std::string_view doing) {
   if (options.stream.value_or(0) != 0)
-    throw error(errc::invalid_argument, doing,
-                "it has no stream " + std::to_string(*options.stream));
+    throw error(errc::invalid_argument, doing, fmt::format("it has no stream {}", *options.stream));
 }
 
 std::uint64_t decode_wav(const wav_file& wav, std::span<const std::byte> file,

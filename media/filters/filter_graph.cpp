@@ -98,7 +98,8 @@ static constexpr std::size_t most_held_frames = 100'000;
 
 class filter_graph::state {
  public:
-  explicit state(std::string_view from) : text(from), doing("filter with \"" + text + "\"") {
+  explicit state(std::string_view from)
+      : text(from), doing(fmt::format("filter with \"{}\"", text)) {
     const av_messages said_at_end;  // outlives the graph below
     check_filters(text);
     const auto parsed = parse_graph(text, doing);
@@ -242,7 +243,7 @@ class filter_graph::state {
     charge_frame(*next);
     const auto unit = av_buffersink_get_time_base(sink);
     const auto info = stream_info::of_frames(
-        "filter graph, output " + std::to_string(i), output_ends[i].kind,
+        fmt::format("filter graph, output {}", i), output_ends[i].kind,
         unit.num > 0 && unit.den > 0 ? rational(unit.num, unit.den) : rational(1));
     outputs[i].ready.emplace_back(std::move(next), info);
     return true;
@@ -283,7 +284,7 @@ class filter_graph::state {
     const int result = avfilter_graph_config(parsed.graph.get(), nullptr);
     if (result < 0 && result != AVERROR(ENOMEM) && !messages.first_error().empty())
       throw error(av_error_code(result), doing,
-                  av_category().message(result) + " (" + messages.first_error() + ")");
+                  fmt::format("{} ({})", av_category().message(result), messages.first_error()));
     check_av(result, doing);
     graph = std::move(parsed.graph);
   }
@@ -349,7 +350,7 @@ std::vector<frame> filter_frames(std::span<const frame> frames, std::string_view
   const auto receive_all = [&] {
     while (auto next = graph.receive()) {
       if (filtered.size() == most)
-        throw error(errc::limit_exceeded, "filter with \"" + std::string(text) + "\"",
+        throw error(errc::limit_exceeded, fmt::format("filter with \"{}\"", text),
                     fmt::format("it returns more than {} frames", most));
       filtered.push_back(std::move(*next));
     }

@@ -21,7 +21,7 @@ static std::string filter_word(std::string_view word, std::string_view filter) {
            (each >= '0' && each <= '9') || each == '_' || each == '.' || each == '+';
   };
   require_filter(!word.empty() && std::all_of(word.begin(), word.end(), allowed), filter,
-                 "it takes a name of FFmpeg, not \"" + std::string(word) + "\"");
+                 fmt::format("it takes a name of FFmpeg, not \"{}\"", word));
   return std::string(word);
 }
 
@@ -55,7 +55,7 @@ std::string rate_filter(const rational& frames_per_second) {
 static std::string microseconds_text(const rational& time, std::string_view filter) {
   constexpr std::int64_t most = 1'000'000'000'000;
   require_filter(time >= -most && time <= most, filter, "times must be within 10^12 seconds of 0");
-  return std::to_string(ceil_units(time, rational(1, 1'000'000))) + "us";
+  return fmt::format("{}us", ceil_units(time, rational(1, 1'000'000)));
 }
 
 static std::string trim_text(const time_window& window, std::string_view filter) {
@@ -79,15 +79,14 @@ std::string audio_trim_filter(const time_window& window) {
 // A crop of exactly this size. Without `exact`, FFmpeg rounds it to whole chroma samples. `x` and
 // `y` must be multiples of the chroma subsampling.
 static std::string exact_crop(std::string_view size, std::string_view x, std::string_view y) {
-  return std::string("crop=").append(size).append(":").append(x).append(":").append(y).append(
-      ":exact=1");
+  return fmt::format("crop={}:{}:{}:exact=1", size, x, y);
 }
 
 // FFmpeg rounds the size of a padded picture down to whole chroma samples, each of up to 4 x 4
 // pixels. So the picture is padded to a multiple of four, and then cropped.
 static std::string exact_pad(int width, int height, std::string_view padding) {
   const auto size = filter_size(width, height, "pad");
-  return std::string("pad=").append(padding).append(",").append(exact_crop(size, "0", "0"));
+  return fmt::format("pad={},{}", padding, exact_crop(size, "0", "0"));
 }
 
 static int padded_length(int length) noexcept { return (length + 3) / 4 * 4; }
@@ -108,11 +107,11 @@ std::string scale_filter(const scale_options& options) {
   require_filter(algorithm < algorithms.size(), "scale",
                  "algorithm is no value of scale_algorithm");
   const auto size = filter_size(options.width, options.height, "scale");
-  const auto flags = std::string(":flags=") + algorithms[algorithm] + "+accurate_rnd";
+  const auto flags = fmt::format(":flags={}+accurate_rnd", algorithms[algorithm]);
   const auto width = std::to_string(options.width);
   const auto height = std::to_string(options.height);
   switch (options.fit) {
-    case scale_fit::stretch: return "scale=" + size + flags;
+    case scale_fit::stretch: return fmt::format("scale={}{}", size, flags);
     case scale_fit::pad:
       return fmt::format("scale={}{},{},setsar=1", fitted_size(width, height), flags,
                          exact_pad(options.width, options.height,
@@ -189,12 +188,12 @@ std::string pixel_format_filter(std::string_view format) {
 
 std::string frame_count_filter(std::int64_t frames) {
   require_filter(frames > 0, "trim", "the number of frames must be above 0");
-  return "trim=end_frame=" + std::to_string(frames);
+  return fmt::format("trim=end_frame={}", frames);
 }
 
 std::string sample_rate_filter(int samples_per_second) {
   require_filter(samples_per_second > 0, "aresample", "the sample rate must be above 0");
-  return "aresample=" + std::to_string(samples_per_second);
+  return fmt::format("aresample={}", samples_per_second);
 }
 
 std::string channel_layout_filter(std::string_view layout) {
@@ -207,7 +206,7 @@ std::string sample_format_filter(std::string_view format) {
 
 std::string sample_count_filter(std::int64_t samples) {
   require_filter(samples > 0, "atrim", "the number of samples must be above 0");
-  return "atrim=end_sample=" + std::to_string(samples);
+  return fmt::format("atrim=end_sample={}", samples);
 }
 
 }  // namespace lade::media
