@@ -219,8 +219,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   // - fill(), the first of `children_`, opens the stages on the CPU pool. It moves the items of
   //   the last stage into `items_` and suspends while `items_` is full. While memory is short, it
   //   takes the next item only when the consumer waits for it: that item may exceed the budget.
-  // - The consumer takes items. It owns the slot of the item that it took last, which it frees when
-  //   it takes the next one. Only the one that holds `taken_` uses `slot_`, `is_ready_`, `ended_`
+  // - The consumer takes items. It owns the slot of the latest item, which it frees when it takes
+  //   the next one. Only the one that holds `taken_` uses `slot_`, `is_ready_`, `ended_`
   //   and `consumer_`.
   // - However fill() ends, `closer` ends `items_`. Items in it can still be taken.
   // - A consumer that gets no item joins `children_`, and then knows whether a child has failed.
@@ -261,12 +261,12 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
             .is_output = true};
   }
 
-  // Drops the item in a slot of the output queue, also if it cannot be moved.
+  // Drops the item in a slot of the output queue, also if its move throws.
   class taken_item {
    public:
     taken_item(detail::link<T>& items, std::size_t slot) noexcept : items_(items), slot_(slot) {}
     taken_item(const taken_item&) = delete;
-    ~taken_item() { items_.drop(slot_); }
+    ~taken_item() { items_.drop_result(slot_); }
 
    private:
     detail::link<T>& items_;
@@ -366,8 +366,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   const pipeline<T> pipeline_;  // owns the closures whose coroutines are children
   std::shared_ptr<detail::run_state> state_;
   std::shared_ptr<detail::link<T>> items_;
-  std::size_t slot_ = items_->first_slot();  // that the consumer owns; none after a stop or the end
-  bool is_ready_ = false;                    // whether look_ahead() has taken the item in it
+  std::size_t slot_ = items_->take_first_slot();  // of the latest item; none: it has none
+  bool is_ready_ = false;                         // whether look_ahead() has taken the item in it
   detail::consumer_trace consumer_;
   bool ended_ = false;
   std::atomic<bool> taken_ = false;  // whether a consumer is taking an item

@@ -47,9 +47,8 @@ struct slow_item {
 // - with workers, for plain functions: all
 // - with workers, for tasks: all but `cpu` and `preempted`
 // - prefetch: `slots`, `depth` and the waits
-// - merge by arrival, tee, route, route_batches: the same, of the results that wait behind its
-// inputs
-//   or paths
+// - merge by arrival, tee, route, route_batches: the same; `depth` counts the results that wait
+//   behind the inputs or paths
 // - inline map, filter, flat_map and batch_by: `busy`, `durations` and `slowest`
 // - other inline stages, and sources: none
 //

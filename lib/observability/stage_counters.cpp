@@ -163,7 +163,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.shared_threads = resources.shared_threads;
   now.on_reactor = resources.on_reactor;
   now.slots = resources.slots;
-  now.depth = depth;
+  now.depth = depth.now();
   now.gathers = resources.gathers;
   now.inputs = inputs;
   now.substituted = substituted;

@@ -15,16 +15,16 @@ namespace lade::detail {
 
 // Passes the items of the input to the paths: a sink for drain(). An item takes a task only if
 // something must be awaited for it.
-class distribution {
+class path_sink {
  public:
-  distribution(split_base& to, run_state& run, std::stop_token stop,
-               std::unique_ptr<distributor> how) noexcept
+  path_sink(split_base& to, run_state& run, std::stop_token stop,
+            std::unique_ptr<distributor> how) noexcept
       : to_(to), run_(run), stop_(std::move(stop)), how_(std::move(how)) {}
 
   auto place() noexcept { return to_.capacity(how_->waits_for); }
 
   struct input_wait : split_base::asking {
-    explicit input_wait(distribution& of) : asking(of.to_) {}
+    explicit input_wait(path_sink& of) : asking(of.to_) {}
   };
 
   std::optional<task<>> put(void* item, const lineage& origin) {
@@ -76,7 +76,7 @@ class distribution {
 
 task<> distribute(split_base& to, run_state& run, std::stop_token stop, generator in,
                   std::unique_ptr<distributor> how) {
-  return drain(std::move(in), distribution(to, run, std::move(stop), std::move(how)));
+  return drain(std::move(in), path_sink(to, run, std::move(stop), std::move(how)));
 }
 
 }  // namespace lade::detail

@@ -44,18 +44,18 @@ void link_base::count_for(stage_counters& counters) {
   if (!reported_.empty()) report_.emplace(*this);
 }
 
-void link_base::start(generator input, std::shared_ptr<const void> end) {
-  start(drain(std::move(input), feeder(*this, std::move(end))));
+void link_base::start(generator input, std::shared_ptr<const void> keep_alive) {
+  start(drain(std::move(input), sink(*this, std::move(keep_alive))));
 }
 
 void link_base::start(task<> drain) {
   run_->children().start(shared_from_this(), context_, std::move(drain));
 }
 
-// A feeder of a link whose input is ended by another coroutine. That one gets the failure.
-class rethrowing_feeder : public link_base::feeder {
+// A sink of a link whose input is ended by another coroutine. That one gets the failure.
+class rethrowing_sink : public link_base::sink {
  public:
-  using link_base::feeder::feeder;
+  using link_base::sink::sink;
   void end(const std::exception_ptr& failure) {
     pass_on();
     if (failure) std::rethrow_exception(failure);
@@ -63,28 +63,28 @@ class rethrowing_feeder : public link_base::feeder {
 };
 
 task<> link_base::fill_from(generator input) {
-  return drain(std::move(input), rethrowing_feeder(*this));
+  return drain(std::move(input), rethrowing_sink(*this));
 }
 
-std::optional<task<>> link_base::feeder::put(void* item, const lineage& origin) {
+std::optional<task<>> link_base::sink::put(void* item, const lineage& origin) {
   link_.fill(slot_, item, origin);
   filled_ = true;
   if (link_.options_.ring.workers == 0) link_.record_levels();
   return std::nullopt;
 }
 
-void link_base::feeder::put_rest(const lineage& origin) {
+void link_base::sink::put_rest(const lineage& origin) {
   if (!link_.options_.delivers_rest || origin.empty()) return;
   link_.fill_with_rest(slot_, origin);
   filled_ = true;
 }
 
-void link_base::feeder::end(std::exception_ptr failure) noexcept {
+void link_base::sink::end(std::exception_ptr failure) noexcept {
   pass_on();
   link_.end_input(std::move(failure));
 }
 
-void link_base::feeder::pass_on() noexcept {
+void link_base::sink::pass_on() noexcept {
   const auto slot = std::exchange(slot_, slot_ring::none);
   if (slot == slot_ring::none) return;
   if (filled_)

@@ -17,7 +17,8 @@ slot_ring::slot_ring(const slot_ring_options& options, const buffer_pool& memory
       numbers_(options.workers > 0 && options.numbers_slots ? options.slots : 0),
       bytes_(options.bytes != unlimited_bytes ? options.slots : 0),
       most_working_(options.workers),
-      most_held_(options.slots) {
+      most_held_(options.slots),
+      kept_for_consumer_(options.consumer_owns_slot) {
   free_.reserve(options.slots);
   for (auto slot = options.slots; slot-- > 0;) return_slot(slot);
   if (options.workers == 0 || options.order == item_order::input) return;
@@ -32,9 +33,10 @@ slot_ring::~slot_ring() {
   if (counters_) record_depth();
 }
 
-std::size_t slot_ring::first_slot() noexcept {
+std::size_t slot_ring::take_first_slot() noexcept {
   const std::size_t slot = free_.back();
   free_.pop_back();
+  kept_for_consumer_ = false;
   return slot;
 }
 
@@ -77,7 +79,7 @@ bool slot_ring::filled_awaiter::take() {
 }
 
 bool slot_ring::settle_consumer(done_awaiter& consumer, wait_list& woken) noexcept {
-  if (consumer.slot_ != none) return_slot(std::exchange(consumer.slot_, none));
+  if (consumer.slot_ != none) return_slot_of_consumer(std::exchange(consumer.slot_, none));
   const bool park = !deliverable() && !drained();
   if (park) {
     begin_consumer_wait();
@@ -100,7 +102,7 @@ void slot_ring::end_stopped_wait(std::size_t freed) noexcept {
   {
     std::lock_guard lock(mutex_);
     end_consumer_wait();
-    if (freed != none) return_slot(freed);
+    if (freed != none) return_slot_of_consumer(freed);
     claim_feeders(feeders);
   }
   feeders.resume_all_later();
@@ -189,7 +191,7 @@ listed_waiter* slot_ring::claim_worker() noexcept {
 
 std::size_t slot_ring::capacity() const noexcept {
   if (!another_fits()) return 0;
-  auto held = places_.size() - free_.size();
+  auto held = places_.size() - free_.size() + (kept_for_consumer_ ? 1 : 0);
   return held < most_held_ ? most_held_ - held : 0;
 }
 
@@ -293,6 +295,7 @@ stage_overview slot_ring::look(
 
 std::size_t slot_ring::pop_done() noexcept {
   auto slot = ready_.pop();
+  kept_for_consumer_ = false;
   places_[slot] = place::outside;
   --in_flight_;
   if (!bytes_.empty()) waiting_bytes_ -= std::exchange(bytes_[slot], 0);
@@ -313,6 +316,11 @@ listed_waiter* slot_ring::finish(std::size_t slot) noexcept {
   }
   if (consumers_.empty() || closed_ || !deliverable()) return nullptr;
   return claim_consumer(pop_done());
+}
+
+void slot_ring::return_slot_of_consumer(std::size_t slot) noexcept {
+  return_slot(slot);
+  kept_for_consumer_ = options_.consumer_owns_slot;
 }
 
 // For a worker: the result may be smaller than the one that was expected.
@@ -369,7 +377,7 @@ void slot_ring::record_missing(missing now) noexcept {
 }
 
 void slot_ring::record_depth() noexcept {
-  if (options_.measures_depth) counters_->depth.store(in_flight_, std::memory_order_relaxed);
+  if (options_.measures_depth) counters_->depth.set(this, in_flight_);
 }
 
 listed_waiter* slot_ring::claim_feeder() noexcept {

@@ -59,11 +59,12 @@ void split_base::record_blocked(bool blocked) noexcept {
 }
 
 void split_base::record_depth() noexcept {
-  if (counters_) counters_->depth.store(results_, std::memory_order_relaxed);
+  if (counters_) counters_->depth.set(this, results_);
 }
 
-void split_base::drop_results() noexcept {
-  if (std::exchange(results_, 0) > 0) record_depth();
+void split_base::clear_depth() noexcept {
+  results_ = 0;
+  record_depth();
 }
 
 void split_base::record_made(std::size_t path) {
@@ -216,20 +217,19 @@ void split_base::look() {
   if (stop) request_stop(paths_);
 }
 
-bool split_base::has_capacity(std::size_t where) noexcept {
+bool split_base::has_capacity(std::size_t where) const {
   std::lock_guard lock(mutex_);
-  wanted_ = where;
-  return over_ || has_wanted_capacity();
+  return over_ || fits(where);
 }
 
-bool split_base::has_wanted_capacity() const {
-  if (wanted_ == batches) return in_flight_ < buffer_;
-  auto fits = [this](const branch& path) {
+bool split_base::fits(std::size_t where) const {
+  if (where == batches) return in_flight_ < buffer_;
+  auto one_fits = [this](const branch& path) {
     return path.ended || (path.waiting < buffer_ && !is_full(path));
   };
-  if (wanted_ == all_paths) return std::ranges::all_of(branches_, fits);
-  auto& path = branches_[wanted_];
-  return fits(path) || (!is_full(path) && waiting_in_all() < buffer_ * branches_.size());
+  if (where == all_paths) return std::ranges::all_of(branches_, one_fits);
+  auto& path = branches_[where];
+  return one_fits(path) || (!is_full(path) && waiting_in_all() < buffer_ * branches_.size());
 }
 
 std::size_t split_base::waiting_in_all() const {
@@ -239,7 +239,7 @@ std::size_t split_base::waiting_in_all() const {
 }
 
 void split_base::wake_input(wait_list& woken) {
-  if (input_.empty() || !has_wanted_capacity()) return;
+  if (input_.empty() || !fits(wanted_)) return;
   if (wanted_ < batches && !branches_[wanted_].ended && has_enough(branches_[wanted_])) return;
   woken = input_.settle_all();
 }

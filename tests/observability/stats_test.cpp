@@ -1485,7 +1485,7 @@ static std::pair<stage_statistics, stage_statistics> while_full(const Make& atta
     auto found = std::ranges::find(all, name, &stage_statistics::name);
     return found == all.end() ? stage_statistics() : *found;
   };
-  test::wait_until([&] { return now().depth >= 2; });
+  test::wait_until([&] { return now().depth > 0; });
   auto full = now();
   items.stop();
   try {
@@ -1507,10 +1507,25 @@ TEST(Statistics, StagesWithPathsReportHowManyResultsWait) {
   auto divided = while_full([&](auto in) { return in | tee(same, same); }, "tee");
   auto merged = while_full(
       [](auto in) { return merge(std::vector{in, in}, {.order = merge_order::arrival}); }, "merge");
-  for (auto& [full, stopped] : {routed, parted, divided, merged}) {
+  auto unbuffered = while_full([&](auto in) { return in | tee({.buffer = 0}, same, same); }, "tee");
+  for (auto& [full, stopped] : {routed, parted, divided, merged, unbuffered}) {
     EXPECT_LE(full.depth, full.slots) << full.name;
     EXPECT_EQ(stopped.depth, 0u) << full.name;
   }
+}
+
+TEST(Statistics, TheDepthIsThatOfTheLatestRound) {
+  detail::depth_gauge depth;
+  int first = 0;
+  int second = 0;
+  depth.begin(&first);
+  depth.set(&first, 3);
+  EXPECT_EQ(depth.now(), 3u);
+  depth.begin(&second);
+  EXPECT_EQ(depth.now(), 0u);
+  depth.set(&second, 2);
+  depth.set(&first, 0);  // the first round ends late
+  EXPECT_EQ(depth.now(), 2u);
 }
 
 TEST(VerdictOfARun, NamesAStageInsideOfLongCalls) {

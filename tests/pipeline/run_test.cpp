@@ -893,6 +893,25 @@ TEST(Run, ContinuesAfterATimeout) {
   EXPECT_FALSE(items.wait_next(std::chrono::hours(1)));
 }
 
+TEST(Run, WorksNoFurtherAheadAfterALimitOfTimeHasPassed) {
+  for (unsigned ready : {1u, 2u, 5u}) {
+    runtime runtime({.threads = 2});
+    test::gate held;
+    std::atomic<unsigned> made = 0;
+    auto next = [&, i = 0]() mutable -> std::optional<int> {
+      if (i == 0) held.pass();
+      ++made;
+      return i++;
+    };
+    auto items = runtime.run(from(next), {.ready = ready});
+    EXPECT_THROW(items.wait_next(std::chrono::milliseconds(1)), error);
+    held.open();
+    test::wait_until([&] { return items.statistics().sink_blocked.count() > 0; });
+    EXPECT_EQ(made, ready + 1);
+    EXPECT_EQ(items.wait_next(), 0);
+  }
+}
+
 TEST(Run, ALimitOfTimeOutsideOfARuntimeIsRefusedAndTakesNoItem) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(from(up_to(1)));

@@ -158,6 +158,26 @@ class shared_waiting_time {
   mutable std::atomic<std::int64_t> reported_ = 0;  // highest result so far
 };
 
+// The number of items in the slots of a stage. A stage that is opened again, for the next round of
+// a repeat, has other slots. Then the gauge shows theirs, even while those of the round before end.
+class depth_gauge {
+ public:
+  // `slots`: identifies them, in begin() of a round and in all its calls of set().
+  void begin(const void* slots) noexcept {
+    slots_.store(slots, std::memory_order_relaxed);
+    depth_.store(0, std::memory_order_relaxed);
+  }
+  void set(const void* slots, std::size_t depth) noexcept {
+    if (slots_.load(std::memory_order_relaxed) == slots)
+      depth_.store(depth, std::memory_order_relaxed);
+  }
+  std::size_t now() const noexcept { return depth_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<const void*> slots_ = nullptr;
+  std::atomic<std::size_t> depth_ = 0;
+};
+
 // Usage of a thread, as the system counts it. Reading the switches doubles the cost.
 struct thread_usage {
   std::int64_t cpu = 0;          // CPU time in nanoseconds
@@ -254,7 +274,7 @@ class stage_counters {
   std::string groups;  // "of 8": size of its groups, if a later stage splits them
   std::atomic<std::uint64_t> in = 0, out = 0, failed = 0, skipped = 0, substituted = 0, retried = 0,
                              repeated = 0, bytes = 0;
-  std::atomic<std::size_t> depth = 0;
+  depth_gauge depth;
   std::atomic<std::uint64_t> allocated = 0;     // bytes of buffers
   std::atomic<std::uint64_t> most_at_once = 0;  // most bytes allocated at once without waiting
   call_time busy;

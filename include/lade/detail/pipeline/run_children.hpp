@@ -20,7 +20,7 @@ namespace lade::detail {
 class run_children {
  public:
   // `children` must outlive the object.
-  explicit run_children(lade::scope& children) noexcept : scope_(children) {}
+  explicit run_children(lade::scope& children) : scope_(children) {}  // std::deque allocates
 
   lade::scope& scope() noexcept { return scope_; }
 

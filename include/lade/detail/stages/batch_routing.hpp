@@ -263,7 +263,7 @@ class batch_routing final : public node<Out> {
       path.start(counters, detail::split<in>::end_of(split, i));
       results.push_back(std::move(path).deliver());
     }
-    const auto queued = paths_.size() * link_options::results(settings.buffer).ring.slots;
+    const auto queued = paths_.size() * link_options::results(split->buffer()).ring.slots;
     run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
     auto records = std::make_shared<batches>(settings.buffer + 1);
     split->start(std::move(items),

@@ -41,14 +41,15 @@ namespace lade::detail {
 // Splits up to `concurrency` items at a time. Each item's parts are drained into a link, its
 // branch; the branches are items of another link:
 //
-//   upstream ── opener ──> [ branch, branch, ... ] ─╮
-//         parts(item) ───> [ parts ] ───────────────┼─ deliver() ─> next stage
-//         parts(item) ───> [ parts ] ───────────────╯
+//   upstream ─ branch_sink ─> [ branch, branch, ... ] ─╮
+//            parts(item) ───> [ parts ] ───────────────┼─ deliver() ─> next stage
+//            parts(item) ───> [ parts ] ───────────────╯
 //
 // In input order each item has a branch, and deliver() reads one after the other in the order of
 // the items. In completion order all items share one branch.
 // - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
-// - Blocking: the opener suspends in room_ while `concurrency` items are in flight, and in the link
+// - Blocking: the branch_sink suspends in room_ while `concurrency` items are in flight, and in the
+// link
 //   of branches while that many are unread. parts() suspends while its branch is full
 //   (options().buffer parts).
 // - Lock: mutex_ guards idle_ and in_flight_, for reports.
@@ -91,7 +92,7 @@ class concurrent_flat_map final
   open_context before(const open_context& run) const { return branches_->before(run); }
 
   void start(async_generator<In> upstream) {
-    branches_->start(drain(std::move(upstream), opener(this->shared_from_this())));
+    branches_->start(drain(std::move(upstream), branch_sink(this->shared_from_this())));
   }
 
   // Yields the parts. Destroying the generator ends the stage.
@@ -157,18 +158,18 @@ class concurrent_flat_map final
   };
 
   // Starts to split each item, and puts the branches into their link: a sink for drain().
-  class opener {
+  class branch_sink {
    public:
-    explicit opener(std::shared_ptr<concurrent_flat_map> stage)
+    explicit branch_sink(std::shared_ptr<concurrent_flat_map> stage)
         : stage_(std::move(stage)),
           branches_(*stage_->branches_),
-          shared_(stage_->has_one_branch() ? stage_->open_branch() : nullptr) {}
+          branch_of_all_(stage_->has_one_branch() ? stage_->open_branch() : nullptr) {}
 
     task<bool> place() {
-      if (shared_ && !std::exchange(shared_is_put_, true)) co_await put_shared();
-      if (!shared_) {
-        const bool fits = co_await branches_.place();
-        if (!fits) co_return false;
+      if (!branch_of_all_ || !std::exchange(branch_of_all_is_put_, true)) {
+        const bool is_open = co_await branches_.place();
+        if (!is_open) co_return false;
+        if (branch_of_all_) put_branch_of_all();
       }
       if (!stage_->room_.try_acquire()) {
         stopwatch blocked(stage_->counters_.output_wait);
@@ -180,7 +181,8 @@ class concurrent_flat_map final
 
     class input_wait {
      public:
-      explicit input_wait(const opener& of) noexcept : waiting_(of.stage_->counters_.input_wait) {}
+      explicit input_wait(const branch_sink& of) noexcept
+          : waiting_(of.stage_->counters_.input_wait) {}
 
      private:
       stopwatch<waiting_time> waiting_;
@@ -188,33 +190,32 @@ class concurrent_flat_map final
 
     std::optional<task<>> put(void* item, const lineage& origin) {
       increment(stage_->counters_.in);
-      auto to = shared_ ? shared_ : stage_->open_branch();
-      if (shared_) to->expect_input();
+      auto to = branch_of_all_ ? branch_of_all_ : stage_->open_branch();
+      if (branch_of_all_) to->expect_input();
       may_split_->begin();
       start_parts(*to, std::move(*may_split_), std::move(*static_cast<In*>(item)), origin);
-      return shared_ ? std::nullopt : branches_.put(&to, {});
+      return branch_of_all_ ? std::nullopt : branches_.put(&to, {});
     }
 
     void put_rest(const lineage&) noexcept {}
 
     void end(std::exception_ptr failure) noexcept {
       may_split_.reset();
-      if (shared_) shared_->end_input(nullptr);
+      if (branch_of_all_) branch_of_all_->end_input(nullptr);
       branches_.end(std::move(failure));
     }
 
    private:
-    task<> put_shared() {
-      link_base::feeder once(*stage_->branches_);
-      auto to = shared_;
-      const bool fits = co_await once.place();
-      if (fits) once.put(&to, {});
+    void put_branch_of_all() {
+      auto to = branch_of_all_;
+      branches_.put(&to, {});
+      branches_.pass_on();
     }
 
     std::shared_ptr<concurrent_flat_map> stage_;
-    link_base::feeder branches_;
-    branch shared_;  // the branch of all items; null if each has its own
-    bool shared_is_put_ = false;
+    link_base::sink branches_;
+    branch branch_of_all_;  // null if each item has its own
+    bool branch_of_all_is_put_ = false;
     std::optional<permit> may_split_;  // for the next item
   };
 

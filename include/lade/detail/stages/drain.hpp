@@ -10,26 +10,26 @@
 
 namespace lade::detail {
 
-// Puts the items of `in` into a sink, one after the other, until `in` has ended or the sink takes
-// no more. Calls the members of the sink in this order:
+// Puts the items of `in` into a sink, one after the other, until `in` has ended or the sink has
+// been closed. Calls the members of the sink in this order:
 //
-// - co_await to.place(): suspends until one more item fits. Returns false if the sink takes no
-//   more.
+// - co_await to.place(): suspends until one more item fits. Returns false if the sink has been
+//   closed.
 // - Sink::input_wait(to): an object that lives while the next item of `in` is awaited.
-// - to.put(item, origin): takes the item at this address, with its lineage. Returns a task if it
-//   must suspend for that, as a std::optional<task<>>. Then both are valid until the task has
-//   ended.
+// - to.put(item, origin): takes the item at this address, with its lineage. Returns nothing, or a
+//   task that finishes the put if it must suspend, as a std::optional<task<>>. Then both are valid
+//   until the task has ended.
 // - to.put_rest(origin): at the end of `in`. The lineage is that of the items which `in` has
-// consumed
-//   and not yielded.
+//   consumed and not yielded.
 // - to.end(failure): last, also if `in` or another member has thrown `failure`. Null: neither has.
+//   Its exceptions are those of drain().
 template <class Sink>
 task<> drain(generator in, Sink to) {
   std::exception_ptr failure;
   try {
     while (true) {
-      const bool fits = co_await to.place();
-      if (!fits) break;
+      const bool is_open = co_await to.place();
+      if (!is_open) break;
       void* item = nullptr;
       {
         typename Sink::input_wait waiting(to);

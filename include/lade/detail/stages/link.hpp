@@ -155,11 +155,13 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Has the inputs run on another executor than the CPU pool. Must be called before start().
   void compute_on(executor& home) noexcept { context_.home = &home; }
 
-  class feeder;
+  class sink;
 
-  // Starts the drain of an input. `end` is kept alive until the input has ended. Or starts the
-  // given drain, whose sink puts items into the link by a feeder.
-  void start(generator input, std::shared_ptr<const void> end = nullptr);
+  // Starts the drain of an input. `keep_alive` is released when the input has ended.
+  void start(generator input, std::shared_ptr<const void> keep_alive = nullptr);
+
+  // Starts another drain, whose sink puts what it makes of the items into the link by a
+  // link_base::sink.
   void start(task<> drain);
 
   // Puts the items of `input` into the queue until the input or the link has ended. For a coroutine
@@ -307,27 +309,27 @@ class link_base : public std::enable_shared_from_this<link_base> {
   std::optional<tuning> tuning_;
 };
 
-// Puts the items of one input into the slots of a link: a sink for drain(). For one coroutine. It
-// owns a slot from place() to the next place(), and passes it on then, or at the end.
-class link_base::feeder {
+// Puts the items of one input into the slots of a link: a sink for drain(), whose coroutine is a
+// feeder of the ring. It owns a slot from place() to the next place(), and passes it on then, or at
+// the end.
+class link_base::sink {
  public:
-  // `end` is kept alive.
-  explicit feeder(link_base& to, std::shared_ptr<const void> end = nullptr) noexcept
-      : link_(to), kept_(std::move(end)) {}
-  feeder(feeder&& other) noexcept
+  explicit sink(link_base& to, std::shared_ptr<const void> keep_alive = nullptr) noexcept
+      : link_(to), kept_(std::move(keep_alive)) {}
+  sink(sink&& other) noexcept
       : link_(other.link_),
         kept_(std::move(other.kept_)),
         slot_(std::exchange(other.slot_, slot_ring::none)),
         filled_(other.filled_) {}
-  feeder& operator=(feeder&&) = delete;
-  ~feeder() { pass_on(); }
+  sink& operator=(sink&&) = delete;
+  ~sink() { pass_on(); }
 
   class place_awaiter;
   [[nodiscard]] place_awaiter place() noexcept;
 
   class input_wait {
    public:
-    explicit input_wait(feeder& of) noexcept : link_(of.link_) { link_.begin_input_wait(); }
+    explicit input_wait(sink& of) noexcept : link_(of.link_) { link_.begin_input_wait(); }
     input_wait(const input_wait&) = delete;
     ~input_wait() { link_.end_input_wait(); }
 
@@ -345,26 +347,26 @@ class link_base::feeder {
  private:
   link_base& link_;
   std::shared_ptr<const void> kept_;
-  std::size_t slot_ = slot_ring::none;  // the slot that the feeder owns
+  std::size_t slot_ = slot_ring::none;  // the slot that the coroutine owns
   bool filled_ = false;                 // whether an item is in it
 };
 
-class link_base::feeder::place_awaiter : public slot_ring::free_awaiter {
+class link_base::sink::place_awaiter : public slot_ring::free_awaiter {
  public:
-  explicit place_awaiter(feeder& of) noexcept
+  explicit place_awaiter(sink& of) noexcept
       : slot_ring::free_awaiter(of.link_.ring_, std::exchange(of.slot_, slot_ring::none)),
-        feeder_(of) {}
+        sink_(of) {}
   bool await_resume() const noexcept {
-    feeder_.slot_ = slot_ring::free_awaiter::await_resume();
-    feeder_.filled_ = false;
-    return feeder_.slot_ != slot_ring::none;
+    sink_.slot_ = slot_ring::free_awaiter::await_resume();
+    sink_.filled_ = false;
+    return sink_.slot_ != slot_ring::none;
   }
 
  private:
-  feeder& feeder_;
+  sink& sink_;
 };
 
-inline link_base::feeder::place_awaiter link_base::feeder::place() noexcept {
+inline link_base::sink::place_awaiter link_base::sink::place() noexcept {
   return place_awaiter(*this);
 }
 
@@ -378,14 +380,14 @@ class link final : public link_base {
       : link_base(std::move(run), options, std::move(wanted), nullptr, {}),
         items_(options.ring.slots) {}
 
-  // For a consumer that takes the items itself, instead of deliver(). first_slot(), take(): see
-  // first_slot() and take_done_or_stop() of slot_ring. The consumer must drop the item of a slot
-  // before it passes the slot on.
-  std::size_t first_slot() noexcept { return ring_.first_slot(); }
+  // For a consumer that takes the items itself, instead of deliver(). take_first_slot(), take():
+  // see take_first_slot() and take_done_or_stop() of slot_ring. The consumer must drop the result
+  // in a slot before it passes the slot on.
+  std::size_t take_first_slot() noexcept { return ring_.take_first_slot(); }
   [[nodiscard]] auto take(std::size_t freed) noexcept { return ring_.take_done_or_stop(freed); }
   T& item(std::size_t slot) noexcept { return *items_[slot]; }
   lineage& origin(std::size_t slot) noexcept { return record(slot).origin; }
-  void drop(std::size_t slot) noexcept { items_[slot].reset(); }
+  void drop_result(std::size_t slot) noexcept override { items_[slot].reset(); }
 
   // Items that are ready to be taken.
   std::size_t size() const { return ring_.count().done; }
@@ -402,7 +404,6 @@ class link final : public link_base {
     return item ? std::addressof(*item) : nullptr;
   }
   void count_result(std::size_t slot) override { count_out(counters(), *items_[slot]); }
-  void drop_result(std::size_t slot) noexcept override { items_[slot].reset(); }
 
   std::vector<std::optional<T>> items_;
 };

@@ -43,8 +43,10 @@ struct slot_ring_options {
 
   refill refills = refill::at_quarter;
 
-  // Whether the consumer owns a slot at all times, from its first_slot() on. So it takes the lock
-  // once per item, and frees a slot only when it takes the next item.
+  // Whether the consumer owns a slot from the beginning, from take_first_slot() on, and not only
+  // from its first item on. So it may free a slot when it takes the next item, which needs the lock
+  // once per item, and feeders work no further ahead. While it owns none, because it waits or was
+  // stopped, a slot is kept for it.
   bool consumer_owns_slot = false;
 
   // Whether feeders wait while the memory budget is exhausted.
@@ -60,8 +62,8 @@ struct slot_ring_options {
   std::uint64_t bytes = unlimited_bytes;
 
   // Whether the statistics count the time in which at least one feeder waits for a slot
-  // (output_wait) or for memory (memory_wait), and the items in the slots (depth). One ring of a
-  // stage at most for each.
+  // (output_wait) or for memory (memory_wait), and the items in the slots (depth). At most one ring
+  // of a stage may set either.
   bool measures_feeders = false;
   bool measures_depth = false;
 };
@@ -107,13 +109,16 @@ class slot_ring {
   ~slot_ring();
 
   // Sets the stage whose statistics the waits count in. Must be called before the first wait.
-  void count_for(stage_counters& counters) noexcept { counters_ = &counters; }
+  void count_for(stage_counters& counters) noexcept {
+    counters_ = &counters;
+    if (options_.measures_depth) counters.depth.begin(this);
+  }
 
   const std::shared_ptr<demand>& wanted() const noexcept { return wanted_; }
 
-  // For a consumer that owns a slot at all times: the slot that it passes on first. Must be called
-  // once, before any other access.
-  std::size_t first_slot() noexcept;
+  // For a consumer that owns a slot from the beginning: takes that slot. Must be called once,
+  // before any other access.
+  std::size_t take_first_slot() noexcept;
 
   // Await a slot, or `none` if there will be no more. The argument is the slot to pass on: one that
   // the feeder filled, that the worker finished, or that the consumer is done with; at first
@@ -252,6 +257,7 @@ class slot_ring {
   bool may_begin() const noexcept;
   std::size_t begin_item() noexcept;
   void return_slot(std::size_t slot) noexcept { free_.push_back(short_number(slot)); }  // reserved
+  void return_slot_of_consumer(std::size_t slot) noexcept;
   void record_missing(missing now) noexcept;
   void record_depth() noexcept;
   listed_waiter* claim_feeder() noexcept;
@@ -290,6 +296,7 @@ class slot_ring {
   std::size_t unfinished_ = 0;  // slots assigned to a feeder and not yet done
   bool input_over_ = false;
   bool closed_ = false;
+  bool kept_for_consumer_;  // whether a free slot is kept for the consumer: see consumer_owns_slot
   wait_list feeders_;
   missing missing_ = missing::nothing;
   wait_list consumers_;  // one at most

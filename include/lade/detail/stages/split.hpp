@@ -57,7 +57,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // Instead of a path: the item is dropped.
   static constexpr std::size_t dropped = all_paths - 2;
 
-  // For distributor::waits_for: capacity before the path that is chosen for the item, later.
+  // For distributor::waits_for: nothing is waited for before an item is taken. The item then waits
+  // for capacity before its path.
   static constexpr std::size_t chosen_path = all_paths - 3;
 
   // `buffer`: how many items may wait before each path and results behind it, or how many batches
@@ -84,9 +85,12 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The capacity of a buffer with this option.
   static std::size_t at_least_one(std::size_t buffer) noexcept { return buffer ? buffer : 1; }
 
-  // Sets the stage whose statistics the waits of the input add to, and the results that wait behind
-  // watched paths. Must be called before the paths and the input start.
-  void count_for(stage_counters& counters) noexcept { counters_ = &counters; }
+  // Sets the stage whose statistics show the waits of the input and, with carries_results links
+  // behind the paths, how many results wait. Must be called before the paths and the input start.
+  void count_for(stage_counters& counters) noexcept {
+    counters_ = &counters;
+    if (watching_) counters.depth.begin(this);
+  }
 
   // Enables the tracking: a standstill stops `paths`, and the demand for another item is known.
   // `run`: the context of the stage itself.
@@ -128,12 +132,13 @@ class split_base : public std::enable_shared_from_this<split_base> {
   class asking;
 
   // For the input: `co_await capacity(where)` suspends until one more item fits, or the path
-  // needs no more; not at all for chosen_path. Returns true. If the other paths are empty, one path
-  // may hold as many items as all together. Throws error(stopped) if the awaiting coroutine is
-  // asked to stop. has_capacity(): whether the await would end at once.
+  // needs no more; not at all for chosen_path. The await returns true, as drain() requires of
+  // place(). If the other paths are empty, one path may hold as many items as all together. Throws
+  // error(stopped) if the awaiting coroutine is asked to stop. has_capacity(): whether the await
+  // would end at once.
   class capacity_awaiter;
   [[nodiscard]] capacity_awaiter capacity(std::size_t where) noexcept;
-  bool has_capacity(std::size_t where) noexcept;
+  bool has_capacity(std::size_t where) const;
 
   void begin_batch();
   void end_batch();
@@ -174,10 +179,10 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void look();
 
   // For the destructor of a derived class: no result waits any more.
-  void drop_results() noexcept;
+  void clear_depth() noexcept;
 
   // Called with the mutex held.
-  bool has_wanted_capacity() const;
+  bool fits(std::size_t where) const;
   void wake_input(wait_list& woken);
   bool needs_another() const;
   bool is_awaited_in_vain() const;
@@ -235,7 +240,7 @@ class split_base::capacity_awaiter : private waiter {
     auto self = split_.shared_from_this();  // the input may resume, and end, at once
     bool parked = park(input, self->mutex_, self->input_, [this, &self] {
       self->wanted_ = where_;
-      if (self->over_ || self->has_wanted_capacity()) return true;
+      if (self->over_ || self->fits(where_)) return true;
       begin_wait();
       return false;
     });
@@ -309,7 +314,7 @@ class split : public split_base {
     for (std::size_t path = 0; path < paths; ++path)
       queues_.push_back(std::make_unique<std::deque<given>>());
   }
-  ~split() { this->drop_results(); }
+  ~split() { this->clear_depth(); }
 
   // The stop token of the input.
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }

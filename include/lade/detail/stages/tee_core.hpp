@@ -120,7 +120,7 @@ class tee_core {
     (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
     auto& counters = run.add_stage();
     split->count_for(counters);
-    const auto queued = sizeof...(Out) * link_options::results(buffer_).ring.slots;
+    const auto queued = sizeof...(Out) * link_options::results(split->buffer()).ring.slots;
     run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
     auto items = in.open(run.until(split->stop_token()).taken_by(split->wanted()));
     (std::get<I>(opened)->start(counters, detail::split<T>::end_of(split, I)), ...);
