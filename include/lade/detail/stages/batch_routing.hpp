@@ -3,7 +3,6 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/channel.hpp>
 #include <lade/detail/common/counted.hpp>
 #include <lade/detail/common/shared_const.hpp>
 #include <lade/detail/coroutines/owner.hpp>
@@ -163,19 +162,19 @@ class parted_batch {
   std::vector<std::size_t> paths;  // paths to which a part was sent
 };
 
-// Splits each batch into one part per path. Pushes a record of the batch into `records`, and then
-// sends the parts.
+// Splits each batch into one part per path. Puts a record of the batch into the link `records`, and
+// then sends the parts.
 template <class T>
 class batch_parts final : public distributor {
  public:
   using in = std::vector<T>;
 
-  batch_parts(split<in>& to, std::shared_ptr<channel<parted_batch>> records,
+  batch_parts(split<in>& to, const std::shared_ptr<link_base>& records,
               counted_ptr<const batch_chooser<T>> chooser, const open_context& run,
               stage_counters& counters)
       : distributor(split_base::batches),
         to_(to),
-        records_(std::move(records)),
+        records_(*records, records),
         chooser_(std::move(chooser)),
         run_(run),
         counters_(counters) {}
@@ -189,7 +188,7 @@ class batch_parts final : public distributor {
       if (!parts_[path].empty()) to_.give(path, std::move(parts_[path]), origin);
   }
 
-  void end() noexcept override { records_->close(); }
+  void end() noexcept override { records_.end(nullptr); }
 
  private:
   task<std::size_t> part(in& batch, const lineage& origin) {
@@ -201,7 +200,11 @@ class batch_parts final : public distributor {
       if (paths[i] != split_base::dropped) parts_[paths[i]].push_back(T(std::move(batch[i])));
     release_item(batch);
     to_.begin_batch();
-    co_await records_->push(parted_batch(origin, paths_with_parts()));
+    const bool is_open = co_await records_.place();
+    if (!is_open) throw error(errc::stopped, "pass on a batch");
+    parted_batch record(origin, paths_with_parts());
+    records_.put(&record, {});
+    records_.pass_on();
     co_return split_base::batches;
   }
 
@@ -213,7 +216,7 @@ class batch_parts final : public distributor {
   }
 
   split<in>& to_;
-  const std::shared_ptr<channel<parted_batch>> records_;
+  link_base::sink records_;
   const counted_ptr<const batch_chooser<T>> chooser_;
   const open_context run_;
   stage_counters& counters_;
@@ -224,12 +227,12 @@ class batch_parts final : public distributor {
 //
 //   input ─ split ─┬─> path ─ link ─╮
 //                  ├─> path ─ link ─┼─> join() ─> next stage
-//                  ╰──> `records` ──╯
+//                  ╰──> records ────╯
 //
-// For each batch, the split waits for a slot, pushes a record into `records`, and then sends the
-// parts. join() pops the records in order. It takes one result from each path in a record. It frees
-// the slot when the joined vector has been taken. `records` has capacity for all batches in
-// flight.
+// For each batch, the split waits until fewer than `buffer` are in flight, puts a record into the
+// link of records, and then sends the parts. join() takes the records in order. It takes one result
+// from each path in a record. The batch is in flight until the joined vector has been taken. So
+// there is always a slot for a record.
 template <class T, class Out>
 class batch_routing final : public node<Out> {
   static_assert(std::same_as<Out, std::vector<typename Out::value_type>>,
@@ -265,22 +268,33 @@ class batch_routing final : public node<Out> {
     }
     const auto queued = paths_.size() * link_options::results(split->buffer()).ring.slots;
     run.run->stages().record_workers(counters, {.slots = queued, .gathers = true});
-    auto records = std::make_shared<batches>(settings.buffer + 1);
-    split->start(std::move(items),
-                 std::make_unique<batch_parts<T>>(*split, records, choose_, upstream, counters),
-                 counters);
-    auto joined = join(std::move(results), std::move(stop), split, records, counters);
+    owner<link_base> records(std::make_shared<link<parted_batch>>(inside, of_records(*split)));
+    records->count_for(counters);
+    split->start(
+        std::move(items),
+        std::make_unique<batch_parts<T>>(*split, records.shared(), choose_, upstream, counters),
+        counters);
+    auto joined = join(std::move(results), std::move(stop), split, std::move(records));
     return observe(std::move(joined), run, counters);
   }
 
  private:
-  using batches = channel<parted_batch>;
+  static link_options of_records(const split_base& split) {
+    auto options = link_options::gathering(split.buffer(), 1);
+    options.marks_items = false;
+    options.is_traced = false;
+    return options;
+  }
 
   // Joins the vectors that the paths return for the parts of each batch.
   static async_generator<Out> join(std::vector<async_generator<Out>> paths, owner<paths_stop>,
-                                   std::shared_ptr<split_base> split,
-                                   std::shared_ptr<batches> records, stage_counters& counters) {
-    while (auto batch = co_await next_of(*records, *split, counters)) {
+                                   std::shared_ptr<split_base> split, owner<link_base> records) {
+    auto batches = deliver_from<parted_batch>(std::move(records));
+    while (true) {
+      split->record_awaited(split_base::batches);
+      auto* batch = co_await batches.next().apart();
+      split->record_taken(split_base::batches);
+      if (!batch) break;
       Out joined;
       for (auto path : batch->paths) {
         auto* part = co_await paths[path].next().apart();
@@ -298,15 +312,6 @@ class batch_routing final : public node<Out> {
       if (more) throw_unlike(path, "it yielded more vectors than it received");
     }
     split->rethrow_failure();
-  }
-
-  static task<std::optional<parted_batch>> next_of(batches& records, split_base& split,
-                                                   stage_counters& counters) {
-    stopwatch waiting(counters.next_starved);
-    split.record_awaited(split_base::batches);
-    auto batch = co_await records.pop();
-    split.record_taken(split_base::batches);
-    co_return batch;
   }
 
   [[noreturn]] static void throw_unlike(std::size_t path, const std::string& why) {
