@@ -232,7 +232,8 @@ auto combine(F coroutine, const pipeline<In>&... inputs) {
   return combine(std::move(coroutine), through_options(), inputs...);
 }
 
-// Tuples with one item of each input, until one input ends.
+// Tuples with one item of each input, until one input ends. The items of a tuple are taken in the
+// order of the inputs, and dropped if a later input has ended.
 template <class... In>
 pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
   static_assert(sizeof...(In) > 0, "lade::zip: there must be an input");

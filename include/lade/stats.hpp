@@ -52,6 +52,9 @@ struct slow_item {
 // - inline map, filter, flat_map and batch_by: `busy`, `durations` and `slowest`
 // - other inline stages, and sources: none
 //
+// `in` and `out` are numbers of items. Exceptions: batch_into counts samples, and route_batches
+// takes items, which are members of batches, and yields batches.
+//
 // The waits are `input_wait`, `output_wait`, `memory_wait` and `next_starved`. Where there are no
 // workers, `workers` and `paused` are 0. from_shards has workers if its concurrency is above 1.
 struct stage_statistics {
@@ -66,7 +69,7 @@ struct stage_statistics {
   std::size_t depth = 0;                 // of `slots`: items that wait, are worked on, or are done
   bool gathers = false;                  // whether it holds results of several paths or inputs
   unsigned inputs = 1;                   // stages that it takes items from; 0 for a source
-  std::uint64_t in = 0;                  // items taken from the stage before
+  std::uint64_t in = 0;                  // items taken from the stage before; see above
   std::uint64_t out = 0;                 // items yielded to the next stage
   std::uint64_t failed = 0;              // items that failed because the function threw
   std::uint64_t skipped = 0;             // of `failed`: items dropped by the policy

@@ -42,13 +42,16 @@ class tee_stage {
   std::tuple<Paths...> paths_;
 };
 
-// Sends every item down all of several paths. Yields tuples with one result of each path, until the
-// first path ends:
+// Sends every item down all of several paths. Yields tuples with one result of each path, until a
+// path ends:
 //
 //   auto pairs = images | lade::tee(lade::map(crop), lade::map(describe));
 //
 // A path is a stage or a chain of stages, which may contain another tee. Paths work concurrently,
-// on copies of the item. The n-th tuple holds the n-th result of each path.
+// on copies of the item. The n-th tuple holds the n-th result of each path. The results of a tuple
+// are taken in the order of the paths, and dropped if a later path has ended. So let a path that
+// may end early, such as one with a take(), be the first: the tee then ends without the others'
+// results.
 //
 // Memory: copies of buffers, samples and tensors share their memory, which all paths use at the
 // same time. So no function in a path may write to the memory of an item that it takes. A function

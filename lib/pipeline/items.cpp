@@ -37,16 +37,38 @@ void hooked_call::leave_early() noexcept {
   if (auto failure = leave_all(nullptr, {})) run_.end_by(std::move(failure));
 }
 
+static bool is_one_of(char each, std::string_view characters) {
+  return characters.find(each) != std::string_view::npos;
+}
+
+// The last component of the name at the beginning of a text. The name ends with the text, or before
+// a
+// ';', ',' or ']' outside of brackets. The other components may be functions with parameters:
+// "train(int, char**)::decode".
+static std::string_view last_component(std::string_view text) {
+  std::size_t depth = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  for (; end < text.size(); ++end) {
+    const char each = text[end];
+    if (depth == 0 && is_one_of(each, ";,]")) break;
+    if (is_one_of(each, "(<[{")) ++depth;
+    if (is_one_of(each, ")>]}") && depth > 0) --depth;
+    if (each == ':' && depth == 0) begin = end + 1;
+  }
+  return text.substr(begin, end - begin);
+}
+
 std::string short_type_name(std::string_view pretty_function, std::string_view otherwise) {
   auto begin = pretty_function.find("F = ");
-  auto name = pretty_function.substr(begin == std::string_view::npos ? 0 : begin + 4);
-  auto lambda = std::min(name.find("<lambda"), name.find("(lambda"));
-  bool unnamed = lambda < name.find_first_of(";]");
-  if (begin == std::string_view::npos || unnamed) return std::string(otherwise);
-  name = name.substr(0, name.find_first_of(";],<"));
-  if (name.starts_with("std::") && name.ends_with("::function")) return std::string(otherwise);
-  if (auto colon = name.rfind(':'); colon != std::string_view::npos) name.remove_prefix(colon + 1);
-  return std::string(name);
+  if (begin == std::string_view::npos) return std::string(otherwise);
+  const auto type = pretty_function.substr(begin + 4);
+  const auto component = last_component(type);
+  const bool unnamed = component.find("<lambda") != std::string_view::npos ||
+                       component.find("(lambda") != std::string_view::npos;
+  const auto name = component.substr(0, component.find('<'));
+  const bool is_wrapper = type.starts_with("std::") && name == "function";
+  return std::string(unnamed || is_wrapper ? otherwise : name);
 }
 
 }  // namespace lade::detail

@@ -1514,6 +1514,32 @@ TEST(Statistics, StagesWithPathsReportHowManyResultsWait) {
   }
 }
 
+TEST(Statistics, TheDepthOfAConcurrentFlatMapIsWithinItsSlots) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    runtime runtime({.threads = 3});
+    test::gate gate;
+    auto slow = [&gate]() -> std::optional<int> {
+      gate.pass();
+      return std::nullopt;
+    };
+    auto twice = flat_map([](int i) { return std::vector{i, i}; },
+                          {.concurrency = 4, .buffer = 1, .order = order, .name = "twice"});
+    std::vector<pipeline<int>> inputs{from(slow), from(up_to(100)) | twice};
+    auto items = runtime.run(merge(inputs));  // in turns: asks the slow source first
+    auto now = [&] {
+      auto all = items.statistics().stages;
+      auto found = std::ranges::find(all, "twice", &stage_statistics::name);
+      return found == all.end() ? stage_statistics() : *found;
+    };
+    test::wait_until([&] { return now().output_wait > 0ns; });
+    EXPECT_GT(now().depth, 0u);
+    EXPECT_LE(now().depth, now().slots);
+    gate.open();
+    EXPECT_EQ(collect(items).size(), 200u);
+    EXPECT_EQ(now().depth, 0u);
+  }
+}
+
 TEST(Statistics, TheDepthIsThatOfTheLatestRound) {
   detail::depth_gauge depth;
   int first = 0;

@@ -3,6 +3,7 @@
 #include <lade/batch.hpp>
 #include <lade/bucket.hpp>
 #include <lade/chain.hpp>
+#include <lade/detail/pipeline/items.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
@@ -223,6 +224,37 @@ TEST(Functions, KeysOfItemsAreNotAllocatedWhereNothingFails) {
     auto of_short_keys = allocations_of_run(runtime, 1, concurrency);
     EXPECT_LT(allocations_of_run(runtime, 100, concurrency), of_short_keys + 1000);
   }
+}
+
+static std::string local_name(int, char**) {
+  struct decode {
+    int operator()(int i) const { return i; }
+  };
+  return detail::stage_name<decode>({}, "map");
+}
+
+TEST(Functions, NameTheirStagesWithoutTheFunctionsAroundTheirClass) {
+  EXPECT_EQ(local_name(0, nullptr), "decode");
+  auto name = [](const std::string& of) {
+    return detail::short_type_name("std::string stage_name(text, text) [" + of + "]", "map");
+  };
+  EXPECT_EQ(name("with F = media::decode; text = std::string_view"), "decode");
+  EXPECT_EQ(name("with F = {anonymous}::decode; text = std::string_view"), "decode");
+  EXPECT_EQ(name("with F = train(std::vector<int>, char**)::decode<float>; text = t"), "decode");
+  EXPECT_EQ(name("with F = main()::<lambda(int)>::decode; text = t"), "decode");
+  EXPECT_EQ(name("F = (anonymous namespace)::decode, T = int"), "decode");
+  EXPECT_EQ(name("F = decode"), "decode");
+}
+
+TEST(Functions, ThatHaveNoNameNameNoStage) {
+  auto name = [](const std::string& of) {
+    return detail::short_type_name("std::string stage_name(text, text) [" + of + "]", "map");
+  };
+  EXPECT_EQ(name("with F = main(int, char**)::<lambda(int)>; text = std::string_view"), "map");
+  EXPECT_EQ(name("with F = lade::per_worker<main()::<lambda()> >; text = t"), "map");
+  EXPECT_EQ(name("F = (lambda at train.cpp:3:7)"), "map");
+  EXPECT_EQ(name("with F = std::function<int(int)>; text = t"), "map");
+  EXPECT_EQ(detail::short_type_name("a text of another compiler", "map"), "map");
 }
 
 }  // namespace lade::functions_test

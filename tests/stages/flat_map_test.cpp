@@ -1,5 +1,7 @@
 #include <lade/batch.hpp>
 #include <lade/chain.hpp>
+#include <lade/cut.hpp>
+#include <lade/event.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
@@ -382,6 +384,24 @@ TEST(FlatMap, WithAutomaticConcurrencyHasNoMoreCallsThanCpus) {
   auto items = from(numbers{100}) | parts | parts | map(busy, {.concurrency = automatic});
   EXPECT_THAT(collect(runtime, items, {.tune = {.cpus = 1}}), SizeIs(100));
   EXPECT_FALSE(both);
+}
+
+TEST(FlatMap, WhatTheEndOfALaterStageInterruptsIsNoFailure) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    runtime runtime({.threads = 2});
+    event never;
+    auto parts = [&](int i) -> async_generator<int> {
+      if (i >= 2) co_await never;
+      co_yield i;
+    };
+    auto some = from(test::up_to(10)) |
+                flat_map(parts, {.concurrency = 4, .order = order, .on_error = on_error::skip}) |
+                take(2);
+    auto items = runtime.run(some);
+    EXPECT_THAT(test::collect(items), testing::UnorderedElementsAre(0, 1));
+    EXPECT_THAT(items.failures(), testing::IsEmpty());
+    for (auto& stage : items.statistics().stages) EXPECT_EQ(stage.failed, 0u) << stage.name;
+  }
 }
 
 }  // namespace lade::flat_map_test

@@ -221,7 +221,8 @@ void count_out(stage_counters& counters, const T& item) {
   if (auto bytes = content_bytes(item)) increment(counters.bytes, bytes);
 }
 
-// The last part of a type's name; `otherwise` for lambdas.
+// The name of the type F in the text of a __PRETTY_FUNCTION__, without namespaces, functions around
+// it and template arguments; `otherwise` for lambdas and std::function.
 std::string short_type_name(std::string_view pretty_function, std::string_view otherwise);
 
 // The name of a stage: `given`, else the name of the type of its function, else `otherwise`.

@@ -71,10 +71,13 @@ class concurrent_flat_map final
         room_(concurrency),
         home_(&run.run->runtime().pool()),
         trace_(run.run->options().trace),
-        branches_(std::make_shared<link<branch>>(run, options_of_branches(concurrency))) {
+        branches_(std::make_shared<link<branch>>(run, options_of_branches())),
+        inside_(run.until(branches_->stop_token())) {
     for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     branches_->count_for(counters);
-    stage_workers workers{.workers = concurrency, .slots = concurrency};
+    if (has_one_branch()) counters.depth.begin(this);
+    const auto slots = has_one_branch() ? concurrency : options_of_branches().ring.slots;
+    stage_workers workers{.workers = concurrency, .slots = slots};
     if (auto* pool = stage_->options().pool) {
       workers.own_threads = pool->size();
       home_ = pool;
@@ -127,12 +130,13 @@ class concurrent_flat_map final
     return options;
   }
 
-  // A branch stays in its slot while it is read. Its items and parts have marks themselves.
-  static link_options options_of_branches(std::size_t queued) {
-    auto options = queue_options(queued, 1);
+  // A branch stays in its slot while it is read. Its items and parts have marks themselves. The
+  // depth of the stage is the number of branches, or of items in flight if they share one.
+  link_options options_of_branches() const {
+    auto options = queue_options(concurrency_, 1);
     options.marks_items = false;
     options.ring.measures_feeders = true;
-    options.ring.measures_depth = true;
+    options.ring.measures_depth = !has_one_branch();
     return options;
   }
 
@@ -238,7 +242,7 @@ class concurrent_flat_map final
     options.limit(bytes, measure_for<Out>(bytes, counters_.name(), "buffer_bytes"));
     options.delivers_rest = true;
     options.stops_inputs = false;  // the link of branches does
-    auto opened = std::make_shared<link<Out>>(run_.until(branches_->stop_token()), options);
+    auto opened = std::make_shared<link<Out>>(inside_, options);
     opened->count_for(counters_);
     opened->compute_on(*home_);
     return opened;
@@ -250,7 +254,7 @@ class concurrent_flat_map final
     co_await continue_on(*self->home_);
     entry place(*self, item, origin);
     auto made =
-        self->stage_->parts(std::move(item), place->name, origin, self->run_, self->counters_);
+        self->stage_->parts(std::move(item), place->name, origin, self->inside_, self->counters_);
     bool some = false;
     while (true) {
       const auto start_time = self->begin_part(*place);
@@ -313,15 +317,16 @@ class concurrent_flat_map final
     auto taken = idle_.begin();
     taken->take(item, origin);
     in_flight_.splice(in_flight_.end(), idle_, taken);
-    trace_level();
+    record_level();
     return taken;
   }
   void leave(record taken) {
     std::lock_guard lock(mutex_);
     idle_.splice(idle_.end(), in_flight_, taken);
-    trace_level();
+    record_level();
   }
-  void trace_level() {
+  void record_level() {
+    if (has_one_branch()) counters_.depth.set(this, in_flight_.size());
     if (trace_) trace_->add_levels(counters_.name(), {{"working", in_flight_.size()}});
   }
 
@@ -385,6 +390,7 @@ class concurrent_flat_map final
   std::list<split_item> idle_;
   std::list<split_item> in_flight_;
   const std::shared_ptr<link<branch>> branches_;
+  const open_context inside_;  // of the parts: what a stop interrupts is no failure
 };
 
 }  // namespace lade::detail
