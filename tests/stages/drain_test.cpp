@@ -27,8 +27,8 @@ using calls = std::vector<std::string>;
 
 struct sink_options {
   int places = 10;
-  std::string throws_in;  // a member that throws
-  event* open = nullptr;  // what the task of each item awaits; null: items take no task
+  std::string throws_in = {};  // a member that throws
+  event* open = nullptr;       // what the task of each item awaits; null: items take no task
 };
 
 // A sink that records its calls.
