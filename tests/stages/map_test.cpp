@@ -693,25 +693,28 @@ TEST(Map, WithABufferOneAtATimeWorksAhead) {
   EXPECT_EQ(items.wait_next(), 0);
 }
 
-// Each call of the next stage returns when the next call of this stage has started.
+// Each call of the next stage returns when the next call of this stage has started. So it must not
+// run on the thread of this stage, which is only promised if the other thread is idle. Nothing else
+// occupies that one: all items are ready before one is taken.
 TEST(Map, OneLongCallAtATimeRunsBesideTheNextStage) {
   constexpr int last = 20;
+  runtime runtime({.threads = 2});
   std::atomic<int> latest = -1;
   auto compute = [&](int i) {
     latest = i;
     latest.notify_all();
     auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
     while (std::chrono::steady_clock::now() < end) {}
+    while (!runtime.pool().has_idle_thread()) std::this_thread::yield();
     return i;
   };
   auto wait_for_next = [&](int i) {
     for (int seen = latest; seen <= i && i < last; seen = latest) latest.wait(seen);
     return i;
   };
-  runtime runtime({.threads = 2});
   auto items = from(numbers{last + 1}) | map(compute, {.concurrency = 1, .buffer = 4}) |
                map(wait_for_next, {.concurrency = 1});
-  EXPECT_THAT(collect(runtime, items), SizeIs(last + 1));
+  EXPECT_THAT(collect(runtime, items, {.ready = last + 1}), SizeIs(last + 1));
 }
 
 TEST(Map, InlineMeasuresTheDurationOfItsCalls) {
