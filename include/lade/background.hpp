@@ -43,7 +43,7 @@ class background_node final : public node<T> {
         name_(std::move(name)) {}
 
   async_generator<T> open(const open_context& run) const override {
-    if (run.run->begins(&*work_)) start_background(*run.run, name_, std::cref(*work_));
+    if (run.run->is_first_start(&*work_)) start_background(*run.run, name_, std::cref(*work_));
     return async_generator<T>(before_->open_in(run));
   }
 

@@ -366,8 +366,9 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
   const pipeline<T> pipeline_;  // owns the closures whose coroutines are children
   std::shared_ptr<detail::run_state> state_;
   std::shared_ptr<detail::link<T>> items_;
-  std::size_t slot_ = items_->take_first_slot();  // of the latest item; none: it has none
-  bool is_ready_ = false;                         // whether look_ahead() has taken the item in it
+  std::size_t slot_ =
+      items_->take_first_slot();  // of the latest item; none after a stop or the end
+  bool is_ready_ = false;         // whether look_ahead() has taken the item in it
   detail::consumer_trace consumer_;
   bool ended_ = false;
   std::atomic<bool> taken_ = false;  // whether a consumer is taking an item

@@ -123,7 +123,7 @@ static task<> tune_regularly(std::shared_ptr<run_state> run) {
 }
 
 void begin_tuning(const std::shared_ptr<run_state>& run) {
-  if (run->begins(&run->tuned()))
+  if (run->is_first_start(&run->tuned()))
     begin_observing(run, run->runtime().reactor(0), tune_regularly(run));
 }
 

@@ -67,7 +67,7 @@ void run_state::begin() noexcept { sink.next_starved.count_from(clock_.begin());
 
 void run_state::count_delivered() noexcept {
   increment(sink.out);
-  clock_.note_delivery();
+  clock_.record_delivery();
 }
 
 void run_state::end() noexcept {
@@ -87,10 +87,10 @@ std::vector<run_state::epoch_chooser> run_state::epoch_dependent() const {
   return epoch_dependent_;
 }
 
-bool run_state::begins(const void* key) {
+bool run_state::is_first_start(const void* key) {
   std::lock_guard lock(mutex_);
-  if (std::ranges::find(begun_, key) != begun_.end()) return false;
-  begun_.push_back(key);
+  if (std::ranges::find(started_, key) != started_.end()) return false;
+  started_.push_back(key);
   return true;
 }
 

@@ -67,7 +67,7 @@ void start_background(run_state& run, std::string name, const std::function<task
 
 bool start_background(const context& where, const void* key, std::string name,
                       const std::function<task<>()>& work) {
-  if (!where.run || !where.run->begins(key)) return false;
+  if (!where.run || !where.run->is_first_start(key)) return false;
   detail::start_background(*where.run, std::move(name), work);
   return true;
 }

@@ -21,7 +21,7 @@ class path_sink {
             std::unique_ptr<distributor> how) noexcept
       : to_(to), run_(run), stop_(std::move(stop)), how_(std::move(how)) {}
 
-  auto place() noexcept { return to_.capacity(how_->waits_for); }
+  auto capacity() noexcept { return to_.capacity(how_->waits_for); }
 
   struct input_wait : split_base::asking {
     explicit input_wait(path_sink& of) : asking(of.to_) {}

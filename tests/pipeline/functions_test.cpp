@@ -233,11 +233,13 @@ static std::string local_name(int, char**) {
   return detail::stage_name<decode>({}, "map");
 }
 
+// The name of a stage for the part of a __PRETTY_FUNCTION__ that names its function.
+static std::string name(const std::string& of) {
+  return detail::short_type_name("std::string stage_name(text, text) [" + of + "]", "map");
+}
+
 TEST(Functions, NameTheirStagesWithoutTheFunctionsAroundTheirClass) {
   EXPECT_EQ(local_name(0, nullptr), "decode");
-  auto name = [](const std::string& of) {
-    return detail::short_type_name("std::string stage_name(text, text) [" + of + "]", "map");
-  };
   EXPECT_EQ(name("with F = media::decode; text = std::string_view"), "decode");
   EXPECT_EQ(name("with F = {anonymous}::decode; text = std::string_view"), "decode");
   EXPECT_EQ(name("with F = train(std::vector<int>, char**)::decode<float>; text = t"), "decode");
@@ -247,9 +249,6 @@ TEST(Functions, NameTheirStagesWithoutTheFunctionsAroundTheirClass) {
 }
 
 TEST(Functions, ThatHaveNoNameNameNoStage) {
-  auto name = [](const std::string& of) {
-    return detail::short_type_name("std::string stage_name(text, text) [" + of + "]", "map");
-  };
   EXPECT_EQ(name("with F = main(int, char**)::<lambda(int)>; text = std::string_view"), "map");
   EXPECT_EQ(name("with F = lade::per_worker<main()::<lambda()> >; text = t"), "map");
   EXPECT_EQ(name("F = (lambda at train.cpp:3:7)"), "map");

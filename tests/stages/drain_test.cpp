@@ -21,12 +21,12 @@
 
 #include "../support/started.hpp"
 
-namespace lade {
+namespace lade::drain_test {
 
 using calls = std::vector<std::string>;
 
 struct sink_options {
-  int places = 10;
+  int capacity = 10;
   std::string throws_in = {};  // a member that throws
   event* open = nullptr;       // what the task of each item awaits; null: items take no task
 };
@@ -36,9 +36,9 @@ class recorder {
  public:
   recorder(calls& into, const sink_options& options) : calls_(&into), options_(options) {}
 
-  task<bool> place() {
-    record("place");
-    co_return options_.places-- > 0;
+  task<bool> capacity() {
+    record("capacity");
+    co_return options_.capacity-- > 0;
   }
 
   class input_wait {
@@ -98,11 +98,11 @@ static calls drained(async_generator<int> in, const sink_options& options) {
   return made;
 }
 
-TEST(Drain, PutsEachItemWhenThereIsAPlaceForIt) {
+TEST(Drain, PutsEachItemWhenThereIsCapacityForIt) {
   EXPECT_THAT(
       drained(numbers(2), {}),
-      testing::ElementsAre("place", "wait", "waited", "put 1 of 1", "place", "wait", "waited",
-                           "put 2 of 2", "place", "wait", "waited", testing::_, "end"));
+      testing::ElementsAre("capacity", "wait", "waited", "put 1 of 1", "capacity", "wait", "waited",
+                           "put 2 of 2", "capacity", "wait", "waited", testing::_, "end"));
 }
 
 TEST(Drain, PassesOnTheLineageOfItemsThatWereNotYielded) {
@@ -110,36 +110,36 @@ TEST(Drain, PassesOnTheLineageOfItemsThatWereNotYielded) {
   EXPECT_EQ(made.at(made.size() - 2), "rest 2");
 }
 
-TEST(Drain, TakesNoItemWithoutAPlaceForIt) {
-  EXPECT_THAT(drained(numbers(9), {.places = 1}),
-              testing::ElementsAre("place", "wait", "waited", "put 1 of 1", "place", "end"));
+TEST(Drain, TakesNoItemWithoutCapacityForIt) {
+  EXPECT_THAT(drained(numbers(9), {.capacity = 1}),
+              testing::ElementsAre("capacity", "wait", "waited", "put 1 of 1", "capacity", "end"));
 }
 
 TEST(Drain, WaitsForTheTaskOfAnItemBeforeItTakesTheNextOne) {
   calls made;
   event open;
-  test::started draining(detail::drain(numbers(2), recorder(made, {.places = 2, .open = &open})));
+  test::started draining(detail::drain(numbers(2), recorder(made, {.capacity = 2, .open = &open})));
   draining.start();
   EXPECT_EQ(made.back(), "put 1 of 1");
   open.set();
   EXPECT_TRUE(draining.finished());
-  EXPECT_THAT(made,
-              testing::ElementsAre("place", "wait", "waited", "put 1 of 1", "put later", "place",
-                                   "wait", "waited", "put 2 of 2", "put later", "place", "end"));
+  EXPECT_THAT(made, testing::ElementsAre("capacity", "wait", "waited", "put 1 of 1", "put later",
+                                         "capacity", "wait", "waited", "put 2 of 2", "put later",
+                                         "capacity", "end"));
 }
 
 TEST(Drain, EndsTheSinkWithTheFailureOfTheInput) {
   EXPECT_THAT(drained(numbers(1, true), {}),
-              testing::ElementsAre("place", "wait", "waited", "put 1 of 1", "place", "wait",
+              testing::ElementsAre("capacity", "wait", "waited", "put 1 of 1", "capacity", "wait",
                                    "waited", "end by input"));
 }
 
 TEST(Drain, EndsTheSinkWithItsOwnFailure) {
-  for (std::string member : {"place", "wait", "put", "rest"}) {
+  for (std::string member : {"capacity", "wait", "put", "rest"}) {
     auto made = drained(numbers(1), {.throws_in = member});
     EXPECT_EQ(made.back(), "end by " + member);
     EXPECT_EQ(std::ranges::count_if(made, [](auto& call) { return call.starts_with("end"); }), 1);
   }
 }
 
-}  // namespace lade
+}  // namespace lade::drain_test

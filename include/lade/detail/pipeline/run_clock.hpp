@@ -20,7 +20,7 @@ class run_clock {
   }
 
   // Must be called for each delivered item, by one thread at a time.
-  void note_delivery() noexcept {
+  void record_delivery() noexcept {
     if (first_item_.load(std::memory_order_relaxed) == never)
       first_item_.store(clock::now(), std::memory_order_relaxed);
   }

@@ -110,9 +110,9 @@ class run_state {
                               std::optional<std::uint64_t> seed);
   std::vector<epoch_chooser> epoch_dependent() const;
 
-  // Returns true once for each key: whether to begin what it identifies. That must live as long as
-  // the run.
-  bool begins(const void* key);
+  // Whether the caller must start the work that the key identifies: true at the first call for each
+  // key. A key is the address of an object that lives as long as the run.
+  bool is_first_start(const void* key);
 
   // Reports a warning, one sentence without a newline, to on_warning or standard error.
   void warn(const std::string& text) const;
@@ -166,9 +166,9 @@ class run_state {
   profiler* const profiling_;
   event input_over_;
   std::atomic<unsigned> inputs_ = 0;
-  mutable std::mutex mutex_;  // guards epoch_dependent_ and begun_
+  mutable std::mutex mutex_;  // guards epoch_dependent_ and started_
   std::vector<epoch_chooser> epoch_dependent_;
-  std::vector<const void*> begun_;
+  std::vector<const void*> started_;  // keys of is_first_start()
   run_clock clock_;
   item_arrows arrows_;
   run_children children_;

@@ -200,7 +200,7 @@ class batch_parts final : public distributor {
       if (paths[i] != split_base::dropped) parts_[paths[i]].push_back(T(std::move(batch[i])));
     release_item(batch);
     to_.begin_batch();
-    const bool is_open = co_await records_.place();
+    const bool is_open = co_await records_.capacity();
     if (!is_open) throw error(errc::stopped, "pass on a batch");
     parted_batch record(origin, paths_with_parts());
     records_.put(&record, {});

@@ -169,9 +169,9 @@ class concurrent_flat_map final
           branches_(*stage_->branches_),
           branch_of_all_(stage_->has_one_branch() ? stage_->open_branch() : nullptr) {}
 
-    task<bool> place() {
+    task<bool> capacity() {
       if (!branch_of_all_ || !std::exchange(branch_of_all_is_put_, true)) {
-        const bool is_open = co_await branches_.place();
+        const bool is_open = co_await branches_.capacity();
         if (!is_open) co_return false;
         if (branch_of_all_) put_branch_of_all();
       }

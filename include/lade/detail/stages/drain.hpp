@@ -13,7 +13,7 @@ namespace lade::detail {
 // Puts the items of `in` into a sink, one after the other, until `in` has ended or the sink has
 // been closed. Calls the members of the sink in this order:
 //
-// - co_await to.place(): suspends until one more item fits. Returns false if the sink has been
+// - co_await to.capacity(): suspends until one more item fits. Returns false if the sink has been
 //   closed.
 // - Sink::input_wait(to): an object that lives while the next item of `in` is awaited.
 // - to.put(item, origin): takes the item at this address, with its lineage. Returns nothing, or a
@@ -28,7 +28,7 @@ task<> drain(generator in, Sink to) {
   std::exception_ptr failure;
   try {
     while (true) {
-      const bool is_open = co_await to.place();
+      const bool is_open = co_await to.capacity();
       if (!is_open) break;
       void* item = nullptr;
       {

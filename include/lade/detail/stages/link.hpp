@@ -310,8 +310,8 @@ class link_base : public std::enable_shared_from_this<link_base> {
 };
 
 // Puts the items of one input into the slots of a link: a sink for drain(), whose coroutine is a
-// feeder of the ring. It owns a slot from place() to the next place(), and passes it on then, or at
-// the end.
+// feeder of the ring. It owns a slot from capacity() to the next capacity(), and passes it on then,
+// or at the end.
 class link_base::sink {
  public:
   explicit sink(link_base& to, std::shared_ptr<const void> keep_alive = nullptr) noexcept
@@ -324,8 +324,8 @@ class link_base::sink {
   sink& operator=(sink&&) = delete;
   ~sink() { pass_on(); }
 
-  class place_awaiter;
-  [[nodiscard]] place_awaiter place() noexcept;
+  class capacity_awaiter;
+  [[nodiscard]] capacity_awaiter capacity() noexcept;
 
   class input_wait {
    public:
@@ -351,9 +351,9 @@ class link_base::sink {
   bool filled_ = false;                 // whether an item is in it
 };
 
-class link_base::sink::place_awaiter : public slot_ring::free_awaiter {
+class link_base::sink::capacity_awaiter : public slot_ring::free_awaiter {
  public:
-  explicit place_awaiter(sink& of) noexcept
+  explicit capacity_awaiter(sink& of) noexcept
       : slot_ring::free_awaiter(of.link_.ring_, std::exchange(of.slot_, slot_ring::none)),
         sink_(of) {}
   bool await_resume() const noexcept {
@@ -366,8 +366,8 @@ class link_base::sink::place_awaiter : public slot_ring::free_awaiter {
   sink& sink_;
 };
 
-inline link_base::sink::place_awaiter link_base::sink::place() noexcept {
-  return place_awaiter(*this);
+inline link_base::sink::capacity_awaiter link_base::sink::capacity() noexcept {
+  return capacity_awaiter(*this);
 }
 
 // A link without workers.

@@ -132,8 +132,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
   class asking;
 
   // For the input: `co_await capacity(where)` suspends until one more item fits, or the path
-  // needs no more; not at all for chosen_path. The await returns true, as drain() requires of
-  // place(). If the other paths are empty, one path may hold as many items as all together. Throws
+  // needs no more; not at all for chosen_path. The await returns true, as drain() requires.
+  // If the other paths are empty, one path may hold as many items as all together. Throws
   // error(stopped) if the awaiting coroutine is asked to stop. has_capacity(): whether the await
   // would end at once.
   class capacity_awaiter;
