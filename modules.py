@@ -21,6 +21,8 @@ SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
 PROGRAMS = {"docs", "examples", "subprojects", "tests"}
 # The parts of the core. CONTRIBUTING.md says what is in which.
 CORE = ["common", "coroutines", "memory", "runtime", "data", "pipeline", "stages", "observability"]
+# The core's public headers for those who write modules and stages.
+SUPPORT = "support"
 
 
 @dataclasses.dataclass
@@ -79,9 +81,10 @@ def source_folders(folder):
 
 
 def header_folders(folder):
-    """All folders of public headers for a folder of sources."""
+    """All folders of headers for a folder of sources."""
     own = f"include/lade/{header_folder(folder)}".rstrip("/")
-    return [own, *(f"{own}/detail/{part}" for part in CORE)] if folder == "lib" else [own]
+    core = [f"{own}/{SUPPORT}", *(f"{own}/detail/{part}" for part in CORE)]
+    return [own, *core] if folder == "lib" else [own]
 
 
 def test_folders(folder):

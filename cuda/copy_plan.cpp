@@ -1,8 +1,8 @@
 #include "copy_plan.hpp"
 #include "label_copy.hpp"
 
-#include <lade/detail/data/stacked_fields.hpp>
 #include <lade/error.hpp>
+#include <lade/tensor.hpp>
 
 #include <cstdint>
 #include <utility>
@@ -51,7 +51,7 @@ void copy_plan::stage(const sample_batch& batch, std::byte* staging) const {
     if (each.is_labels)
       write_labels(batch.samples(), staging + each.staged_offset);
     else if (each.is_staged)
-      lade::detail::copy_elements(each.from, staging + each.staged_offset);
+      copy_elements(each.from, staging + each.staged_offset);
   }
 }
 

@@ -9,11 +9,11 @@
 #include "runtime_api.hpp"
 
 #include <lade/cuda/jpeg_decoder.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
 #include <lade/scope.hpp>
 #include <lade/semaphore.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 
 #include <array>
@@ -64,12 +64,12 @@ struct jpeg_decoder::state {
 
 static const jpeg_decoder_options& checked(const jpeg_decoder_options& options, device on) {
   constexpr std::string_view doing = "make a JPEG decoder";
-  lade::detail::require_count(doing, "batches", options.batches, {1, 64});
-  lade::detail::require_count(doing, "max_pixels", static_cast<std::uint64_t>(options.max_pixels),
-                              {1, std::uint64_t{1} << 32});
+  lade::support::require_count(doing, "batches", options.batches, {1, 64});
+  lade::support::require_count(doing, "max_pixels", static_cast<std::uint64_t>(options.max_pixels),
+                               {1, std::uint64_t{1} << 32});
   if (options.memory && options.memory->on() != on)
-    lade::detail::refuse_value(doing, "memory", to_string(options.memory->where()),
-                               fmt::format("memory of GPU {}", on.index()));
+    lade::support::refuse_value(doing, "memory", to_string(options.memory->where()),
+                                fmt::format("memory of GPU {}", on.index()));
   return options;
 }
 

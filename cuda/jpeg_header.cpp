@@ -1,6 +1,6 @@
 #include "jpeg_header.hpp"
 
-#include <lade/detail/data/orientation.hpp>
+#include <lade/support/orientation.hpp>
 
 #include <algorithm>
 #include <array>
@@ -136,7 +136,7 @@ class jpeg_header_scan {
   }
 
   bool is_rotated() const noexcept {
-    lade::detail::orientation_search search;
+    lade::support::orientation_search search;
     search.read_jpeg(std::as_bytes(std::span(file_)));
     return search.found() != 1;
   }

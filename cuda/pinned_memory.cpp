@@ -5,8 +5,8 @@
 
 #include <lade/continue_on.hpp>
 #include <lade/cuda/memory.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -53,8 +53,8 @@ struct pinned_memory::pinning {
 pinned_memory::pinned_memory(const pinned_memory_options& options) : options_(options) {
   auto limit = options.limit_bytes, reserved = options.reserve_bytes;
   if (reserved > limit)
-    lade::detail::refuse_value("pinned_memory", "reserve_bytes", std::to_string(reserved),
-                               fmt::format("at most limit_bytes, {}", limit));
+    lade::support::refuse_value("pinned_memory", "reserve_bytes", std::to_string(reserved),
+                                fmt::format("at most limit_bytes, {}", limit));
   if (reserved == 0) return;
   lock held(mutex_);
   (void)add_region(std::min(limit, std::max(reserved, in_pinned_steps(reserved))), 0, held, true);

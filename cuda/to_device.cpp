@@ -3,10 +3,10 @@
 #include "transfers.hpp"
 
 #include <lade/cuda/to_device.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/map.hpp>
 #include <lade/per_run.hpp>
+#include <lade/support/require.hpp>
 #include <lade/trace.hpp>
 
 #include <algorithm>
@@ -20,8 +20,6 @@
 
 namespace lade::cuda {
 
-using lade::detail::shared_const;
-
 detail::to_device_settings::to_device_settings(const to_device_options& options)
     : options_(options),
       memory_(share_of(options.memory)),
@@ -30,7 +28,7 @@ detail::to_device_settings::to_device_settings(const to_device_options& options)
       into_(options.into.begin(), options.into.end()) {
   options_.name = {};
   options_.into = {};
-  lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
+  lade::support::require_count(name_, "buffers", options.buffers, {.least = 1});
   if (options.host_memory) require_pinned(*options.host_memory);
   for (auto& each : into_) require_into(each);
   if (!into_.empty()) fixed_ = std::make_shared<fixed_tensors>();
@@ -41,9 +39,9 @@ void detail::to_device_settings::require_pinned(const memory_resource& memory) c
   using kind = lade::device::kind;
   auto device = memory.where();
   if (device.type == kind::cuda_host || device.type == kind::cuda_managed) return;
-  lade::detail::refuse_value(name_, "host_memory",
-                             fmt::format("{} ({})", memory.name(), to_string(device)),
-                             "pinned or managed memory");
+  lade::support::refuse_value(name_, "host_memory",
+                              fmt::format("{} ({})", memory.name(), to_string(device)),
+                              "pinned or managed memory");
 }
 
 void detail::to_device_settings::require_into(const named_tensor& each) const {
@@ -128,7 +126,7 @@ class queue_level {
 // The function of the stage in one run.
 class detail::device_copies {
  public:
-  device_copies(shared_const<to_device_settings> settings, const stage_run& run)
+  device_copies(std::shared_ptr<const to_device_settings> settings, const stage_run& run)
       : settings_(std::move(settings)),
         run_(run),
         fixed_(claim_fixed_tensors(settings_->fixed(), settings_->name(), settings_->into())),
@@ -216,7 +214,7 @@ class detail::device_copies {
                             settings_->name(), reason));
   }
 
-  shared_const<to_device_settings> settings_;
+  std::shared_ptr<const to_device_settings> settings_;
   stage_run run_;
   std::shared_ptr<fixed_tensors> fixed_;  // null if there are none
   queue_level queue_;

@@ -3,10 +3,10 @@
 
 #include <lade/buffer_pool.hpp>
 #include <lade/cuda/to_host.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/map.hpp>
 #include <lade/per_run.hpp>
+#include <lade/support/require.hpp>
 
 #include <exception>
 #include <memory>
@@ -20,7 +20,7 @@ to_host_stage::to_host_stage(const to_host_options& options)
       memory_(share_of(options.memory)),
       name_(options.name.empty() ? "to_host" : options.name) {
   options_.name = {};
-  lade::detail::require_count(name_, "buffers", options.buffers, {.least = 1});
+  lade::support::require_count(name_, "buffers", options.buffers, {.least = 1});
   require_host_accessible(name_, options.memory);
 }
 

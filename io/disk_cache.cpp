@@ -2,10 +2,10 @@
 #include "kept_reader.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/runtime.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
@@ -25,10 +25,10 @@ static std::string require_directory(const disk_cache_options& options) {
     throw error(errc::invalid_argument, "open a cache", "no directory is set");
   std::string directory(options.directory);
   auto doing = "open the cache " + directory;
-  detail::require_count(doing, "max_bytes", options.max_bytes,
-                        {.least = 1, .most = ~std::uint64_t{0} / 4});
-  detail::require_count(doing, "block_bytes", options.block_bytes,
-                        {.least = 4096, .most = std::uint64_t{1} << 30});
+  support::require_count(doing, "max_bytes", options.max_bytes,
+                         {.least = 1, .most = ~std::uint64_t{0} / 4});
+  support::require_count(doing, "block_bytes", options.block_bytes,
+                         {.least = 4096, .most = std::uint64_t{1} << 30});
   return directory;
 }
 
@@ -278,8 +278,8 @@ static async_generator<buffer> stream_cached(std::shared_ptr<disk_cache::state> 
 }
 
 async_generator<buffer> disk_cache::stream(std::string url, stream_options options) const {
-  detail::require_count("stream " + without_secrets(url), "chunk_bytes", options.chunk_bytes,
-                        {.least = 1, .most = ~std::uint64_t{0}});
+  support::require_count("stream " + without_secrets(url), "chunk_bytes", options.chunk_bytes,
+                         {.least = 1, .most = ~std::uint64_t{0}});
   return stream_cached(state_, std::move(url), options);
 }
 

@@ -4,12 +4,12 @@
 #include "whole_file.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/store.hpp>
 #include <lade/reactor_operation.hpp>
 #include <lade/runtime.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
@@ -139,8 +139,8 @@ file_info file::info() const {
 
 task<std::size_t> file::read_at(std::span<std::byte> into, std::uint64_t offset) const {
   constexpr auto last = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  detail::require_count("read " + path_, "offset", offset,
-                        {.most = last - std::min<std::uint64_t>(into.size(), last)});
+  support::require_count("read " + path_, "offset", offset,
+                         {.most = last - std::min<std::uint64_t>(into.size(), last)});
   if (object_) co_return co_await object_->read_at(into, offset);
   auto& current = co_await this_context_reference();
   int fd = descriptor_.get();
@@ -241,8 +241,8 @@ static async_generator<buffer> stream_of([[maybe_unused]] std::shared_ptr<const 
 }
 
 async_generator<buffer> stream(std::string path, stream_options options) {
-  detail::require_count("stream " + without_secrets(path), "chunk_bytes", options.chunk_bytes,
-                        {.least = 1});
+  support::require_count("stream " + without_secrets(path), "chunk_bytes", options.chunk_bytes,
+                         {.least = 1});
   if (auto store = find_store(path)) {
     auto chunks = store->stream(std::move(path), options);
     return stream_of(std::move(store), std::move(chunks));

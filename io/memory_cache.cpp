@@ -2,9 +2,9 @@
 #include "flights.hpp"
 #include "kept_reader.hpp"
 
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/memory_cache.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
@@ -36,10 +36,10 @@ struct memory_cache::state {
 
   state(std::shared_ptr<const store> cached, const memory_cache_options& requested)
       : of(detail::require_store("open a memory cache", std::move(cached))), options(requested) {
-    detail::require_count("open a memory cache", "max_bytes", options.max_bytes,
-                          {.least = 1, .most = ~std::uint64_t{0} / 4});
-    detail::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,
-                          {.least = 1, .most = std::uint64_t{1} << 40});
+    support::require_count("open a memory cache", "max_bytes", options.max_bytes,
+                           {.least = 1, .most = ~std::uint64_t{0} / 4});
+    support::require_count("open a memory cache", "max_object_bytes", options.max_object_bytes,
+                           {.least = 1, .most = std::uint64_t{1} << 40});
   }
 
   std::optional<object_part> find(const std::string& key);

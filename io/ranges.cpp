@@ -1,8 +1,8 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/scope.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 #include <lade/when_all.hpp>
 
@@ -83,8 +83,8 @@ static void require_inside_object(const byte_reader& object, const object_range&
 // another read could wait forever.
 task<std::vector<buffer>> read_ranges(std::shared_ptr<const byte_reader> from,
                                       std::vector<object_range> ranges, ranges_options options) {
-  detail::require_count("read ranges of " + from->name(), "concurrency", options.concurrency,
-                        {.least = 1});
+  support::require_count("read ranges of " + from->name(), "concurrency", options.concurrency,
+                         {.least = 1});
   for (auto& each : ranges) require_inside_object(*from, each);
   shared_reads work{*from};
   std::vector<buffer> results(ranges.size());
@@ -102,9 +102,9 @@ task<std::vector<buffer>> read_ranges(std::shared_ptr<const byte_reader> from,
 
 static void require_parts(const byte_reader& from, const parts_options& options) {
   auto doing = "read parts of " + from.name();
-  detail::require_count(doing, "part_bytes", options.part_bytes,
-                        {.least = 1, .most = std::uint64_t{1} << 30});
-  detail::require_count(doing, "concurrency", options.concurrency, {.least = 1});
+  support::require_count(doing, "part_bytes", options.part_bytes,
+                         {.least = 1, .most = std::uint64_t{1} << 30});
+  support::require_count(doing, "concurrency", options.concurrency, {.least = 1});
 }
 
 task<> read_in_parts(std::shared_ptr<const byte_reader> from, std::span<std::byte> into,

@@ -1,6 +1,6 @@
-#include <lade/detail/common/load_little.hpp>
 #include <lade/error.hpp>
 #include <lade/io/wav_header.hpp>
+#include <lade/support/little_endian.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ void wav_header::take_riff(std::span<const std::byte> part) {
   is_wide_ = mark == "RF64" || mark == "BW64";
   if ((mark != "RIFF" && !is_wide_) || wav_text(part, 8, 4) != "WAVE")
     refuse("it does not begin as a WAV file does");
-  auto bytes = load_little<std::uint32_t>(part.data() + 4);
+  auto bytes = support::load_little<std::uint32_t>(part.data() + 4);
   is_streamed_ = !is_wide_ && (bytes == 0 || bytes == wav_unknown_bytes);
   offset_ = 12;
 }
@@ -57,7 +57,7 @@ void wav_header::take_riff(std::span<const std::byte> part) {
 void wav_header::take_chunk(std::span<const std::byte> part) {
   require(8, part, "the header of a chunk");
   auto mark = wav_text(part, 0, 4);
-  auto bytes = load_little<std::uint32_t>(part.data() + 4);
+  auto bytes = support::load_little<std::uint32_t>(part.data() + 4);
   part = part.subspan(8);
   if (mark == "data") {
     offset_ += 8;
@@ -65,7 +65,7 @@ void wav_header::take_chunk(std::span<const std::byte> part) {
   }
   if (mark == "ds64" && is_wide_) {
     require(24, part, "its ds64 chunk");
-    wide_bytes_ = load_little<std::uint64_t>(part.data() + 8);
+    wide_bytes_ = support::load_little<std::uint64_t>(part.data() + 8);
   } else if (mark == "fmt ") {
     auto known = std::min<std::size_t>(bytes, 40);
     require(known, part, "its format");
@@ -92,7 +92,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
   if (format_found_) refuse("it has two formats");
   format_found_ = true;
   if (chunk.size() < 16) refuse(fmt::format("its format has only {} bytes", chunk.size()));
-  auto u16 = [&](std::size_t at) { return load_little<std::uint16_t>(chunk.data() + at); };
+  auto u16 = [&](std::size_t at) { return support::load_little<std::uint16_t>(chunk.data() + at); };
   unsigned tag = u16(0);
   unsigned bits = u16(14);
   if (tag == extensible) {
@@ -101,7 +101,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
       throw error(errc::unsupported, "read " + std::string(name_),
                   "an extensible encoding that is not Microsoft's is not supported");
     tag = u16(24);
-    info_.channel_mask = load_little<std::uint32_t>(chunk.data() + 20);
+    info_.channel_mask = support::load_little<std::uint32_t>(chunk.data() + 20);
   }
   auto encoding = wav_encoding_of(tag, bits);
   if (!encoding)
@@ -109,7 +109,7 @@ void wav_header::take_format(std::span<const std::byte> chunk) {
                 fmt::format("encoding {} with samples of {} bits is not supported", tag, bits));
   info_.encoding = *encoding;
   info_.channels = u16(2);
-  info_.sample_rate = load_little<std::uint32_t>(chunk.data() + 4);
+  info_.sample_rate = support::load_little<std::uint32_t>(chunk.data() + 4);
   if (info_.channels == 0) refuse("it has no channels");
   if (info_.sample_rate == 0) refuse("its sample rate is 0");
   if (u16(12) != wav_frame_bytes(info_))
@@ -151,7 +151,7 @@ std::size_t wav_frame_bytes(const wav_info& info) noexcept {
 
 // Functions that load one sample of each encoding.
 static std::int32_t load_i24(const std::byte* from) noexcept {
-  auto low = static_cast<std::uint32_t>(load_little<std::uint16_t>(from));
+  auto low = static_cast<std::uint32_t>(support::load_little<std::uint16_t>(from));
   auto all = low << 8 | std::to_integer<std::uint32_t>(from[2]) << 24;
   return static_cast<std::int32_t>(all) >> 8;
 }
@@ -184,19 +184,19 @@ static void convert_to_f32(wav_encoding encoding, std::span<const std::byte> sam
       });
     case i16:
       return convert_wav_samples<2>(samples, into, [=](const std::byte* from) {
-        return scaled(load_little<std::int16_t>(from), 0x1p-15F);
+        return scaled(support::load_little<std::int16_t>(from), 0x1p-15F);
       });
     case i24:
       return convert_wav_samples<3>(
           samples, into, [=](const std::byte* from) { return scaled(load_i24(from), 0x1p-23F); });
     case i32:
       return convert_wav_samples<4>(samples, into, [=](const std::byte* from) {
-        return scaled(load_little<std::int32_t>(from), 0x1p-31F);
+        return scaled(support::load_little<std::int32_t>(from), 0x1p-31F);
       });
     case f32: return;  // already f32
     case f64:
       return convert_wav_samples<8>(samples, into, [](const std::byte* from) {
-        return static_cast<float>(load_little<double>(from));
+        return static_cast<float>(support::load_little<double>(from));
       });
   }
 }

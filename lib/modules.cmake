@@ -28,6 +28,7 @@ set(lade_core_sources
   lib/common/alias_table.cpp
   lib/common/checksum.cpp
   lib/common/counted.cpp
+  lib/common/divide_list.cpp
   lib/common/error.cpp
   lib/common/fatal.cpp
   lib/common/futex.cpp
@@ -60,7 +61,6 @@ set(lade_core_sources
   lib/memory/buffer.cpp
   lib/memory/buffer_pool.cpp
   lib/memory/device.cpp
-  lib/memory/freed_memory.cpp
   lib/memory/memory_resource.cpp
   lib/observability/dashboard.cpp
   lib/observability/duration_histogram.cpp
@@ -158,6 +158,7 @@ set(lade_media_sources
   media/decoders.cpp
   media/exif.cpp
   media/frame_reader.cpp
+  media/freed_memory.cpp
   media/gif_reader.cpp
   media/image.cpp
   media/image_job.cpp

@@ -10,7 +10,7 @@ namespace lade::media {
 // Reads numbers of any number of bits, high bit first (4.10.2). Reads zeros past the end.
 class av1_bits {
  public:
-  explicit av1_bits(detail::byte_view bytes) : bytes_(bytes) {}
+  explicit av1_bits(support::byte_view bytes) : bytes_(bytes) {}
 
   std::uint32_t number(unsigned bits) noexcept {
     std::uint32_t value = 0;
@@ -30,7 +30,7 @@ class av1_bits {
   bool past_the_end() const noexcept { return at_ > 8 * bytes_.size(); }
 
  private:
-  detail::byte_view bytes_;
+  support::byte_view bytes_;
   std::size_t at_ = 0;
 };
 
@@ -56,7 +56,7 @@ static void skip_av1_operating_points(av1_bits& in) noexcept {
   }
 }
 
-av1_size av1_sequence_size(detail::byte_view payload) noexcept {
+av1_size av1_sequence_size(support::byte_view payload) noexcept {
   av1_bits in(payload);
   in.skip(3 + 1);  // seq_profile, still_picture
   if (in.flag())   // reduced_still_picture_header
@@ -70,7 +70,7 @@ av1_size av1_sequence_size(detail::byte_view payload) noexcept {
   return in.past_the_end() ? av1_size{} : av1_size{width, height};
 }
 
-void av1_sizes::add(detail::byte_view part) noexcept {
+void av1_sizes::add(support::byte_view part) noexcept {
   for (std::size_t at = 0; at < part.size() && obus_left_ > 0;) {
     if (in_payload_)
       at += add_to_payload(part.from(at));
@@ -109,7 +109,7 @@ void av1_sizes::add_to_header(std::uint8_t byte) noexcept {
   begin_payload(av1_leb128(std::span(kept_).first(kept_bytes_).subspan(before_size)));
 }
 
-std::size_t av1_sizes::add_to_payload(detail::byte_view part) noexcept {
+std::size_t av1_sizes::add_to_payload(support::byte_view part) noexcept {
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(part.size(), payload_left_));
   if (is_sequence_header()) {
     const auto more = std::min(bytes, kept_.size() - kept_bytes_);
@@ -137,7 +137,7 @@ void av1_sizes::begin_payload(std::uint64_t size) noexcept {
 
 void av1_sizes::end_payload() noexcept {
   if (is_sequence_header()) {
-    const auto size = av1_sequence_size(detail::byte_view(kept_).part(0, kept_bytes_));
+    const auto size = av1_sequence_size(support::byte_view(kept_).part(0, kept_bytes_));
     if (size.pixels() > largest_.pixels()) largest_ = size;
   }
   begin_header();

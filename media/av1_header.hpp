@@ -3,7 +3,7 @@
 
 #pragma once
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <array>
 #include <cstddef>
@@ -27,7 +27,7 @@ class av1_sizes {
   explicit av1_sizes(std::uint64_t most_obus) : obus_left_(most_obus) {}
 
   // Parses the next part of a sample. Samples may be cut anywhere.
-  void add(detail::byte_view part) noexcept;
+  void add(support::byte_view part) noexcept;
 
   // Ends the sample: the next part belongs to another one.
   void end_sample() noexcept;
@@ -39,7 +39,7 @@ class av1_sizes {
 
  private:
   void add_to_header(std::uint8_t byte) noexcept;
-  std::size_t add_to_payload(detail::byte_view part) noexcept;
+  std::size_t add_to_payload(support::byte_view part) noexcept;
   bool is_sequence_header() const noexcept;
   void begin_header() noexcept;
   void begin_payload(std::uint64_t size) noexcept;
@@ -57,6 +57,6 @@ class av1_sizes {
 };
 
 // The frame size in the payload of a sequence header (5.5.1); 0 x 0 if the payload ends before it.
-av1_size av1_sequence_size(detail::byte_view payload) noexcept;
+av1_size av1_sequence_size(support::byte_view payload) noexcept;
 
 }  // namespace lade::media

@@ -12,7 +12,7 @@ namespace lade::media {
 // Reads big-endian numbers of any number of bytes, one after another.
 class avif_numbers {
  public:
-  explicit avif_numbers(detail::byte_view bytes) : bytes_(bytes) {}
+  explicit avif_numbers(support::byte_view bytes) : bytes_(bytes) {}
 
   std::uint64_t next(std::size_t bytes) noexcept {
     const auto value = bytes_.big(at_, bytes);
@@ -22,18 +22,18 @@ class avif_numbers {
   bool at_end() const noexcept { return at_ >= bytes_.size(); }
 
  private:
-  detail::byte_view bytes_;
+  support::byte_view bytes_;
   std::size_t at_ = 0;
 };
 
 struct avif_box {
   std::string_view type;
-  detail::byte_view contents;
+  support::byte_view contents;
 };
 
 // Removes the first of `boxes` and returns it. Returns an empty box at the end, or if the boxes are
 // damaged.
-static avif_box next_avif_box(detail::byte_view& boxes) noexcept {
+static avif_box next_avif_box(support::byte_view& boxes) noexcept {
   auto size = boxes.big(0, 4);
   const std::size_t header = size == 1 ? 16 : 8;
   if (size == 1) size = boxes.big(8, 8);
@@ -44,14 +44,14 @@ static avif_box next_avif_box(detail::byte_view& boxes) noexcept {
   return box;
 }
 
-static detail::byte_view find_avif_box(detail::byte_view boxes, std::string_view type) noexcept {
+static support::byte_view find_avif_box(support::byte_view boxes, std::string_view type) noexcept {
   while (!boxes.empty())
     if (const auto box = next_avif_box(boxes); box.type == type) return box.contents;
   return {};
 }
 
 // The sorted identifiers of the items of type "av01", from the contents of a box "iinf".
-static std::vector<std::uint64_t> av1_items(detail::byte_view information) {
+static std::vector<std::uint64_t> av1_items(support::byte_view information) {
   std::vector<std::uint64_t> items;
   auto boxes = information.from(information[0] == 0 ? 6 : 8);
   while (!boxes.empty()) {
@@ -63,7 +63,7 @@ static std::vector<std::uint64_t> av1_items(detail::byte_view information) {
   return items;
 }
 
-bool avif_has_tracks(detail::byte_view file) noexcept {
+bool avif_has_tracks(support::byte_view file) noexcept {
   return !find_avif_box(file, "moov").empty();
 }
 
@@ -85,8 +85,8 @@ static avif_lengths next_lengths(avif_numbers& location, std::uint64_t version) 
 
 // Adds the extents of one item. If an extent passes the end of the file, its first part is added,
 // because libavif may read that part. Extents without a length are empty.
-static void add_extents(avif_numbers& location, const avif_lengths& bytes, detail::byte_view source,
-                        av1_sizes& sizes) noexcept {
+static void add_extents(avif_numbers& location, const avif_lengths& bytes,
+                        support::byte_view source, av1_sizes& sizes) noexcept {
   const auto base = location.next(bytes.base);
   auto left = location.next(2);
   for (; bytes.length > 0 && left > 0 && !location.at_end(); --left) {
@@ -97,7 +97,7 @@ static void add_extents(avif_numbers& location, const avif_lengths& bytes, detai
   sizes.end_sample();
 }
 
-void add_avif_items(detail::byte_view file, av1_sizes& sizes) {
+void add_avif_items(support::byte_view file, av1_sizes& sizes) {
   const auto meta = find_avif_box(file, "meta").from(4);
   const auto stored = find_avif_box(meta, "idat");
   const auto items = av1_items(find_avif_box(meta, "iinf"));
@@ -108,18 +108,18 @@ void add_avif_items(detail::byte_view file, av1_sizes& sizes) {
     const bool is_av1 = std::ranges::binary_search(items, location.next(bytes.item));
     const bool is_stored = version > 0 && (location.next(2) & 15) == 1;  // construction_method
     location.next(2);                                                    // data_reference_index
-    add_extents(location, bytes, !is_av1 ? detail::byte_view() : is_stored ? stored : file, sizes);
+    add_extents(location, bytes, !is_av1 ? support::byte_view() : is_stored ? stored : file, sizes);
   }
 }
 
-static bool locates_without_bytes(detail::byte_view meta) noexcept {
+static bool locates_without_bytes(support::byte_view meta) noexcept {
   avif_numbers location(find_avif_box(meta.from(4), "iloc"));
   const auto version = location.next(4) >> 24;
   const auto bytes = next_lengths(location, version);
   return bytes.offset + bytes.length == 0 && location.next(bytes.item) > 0;
 }
 
-static bool any_locates_without_bytes(detail::byte_view boxes) noexcept {
+static bool any_locates_without_bytes(support::byte_view boxes) noexcept {
   while (!boxes.empty())
     if (const auto box = next_avif_box(boxes);
         box.type == "meta" && locates_without_bytes(box.contents))
@@ -128,7 +128,7 @@ static bool any_locates_without_bytes(detail::byte_view boxes) noexcept {
 }
 
 // A track has its own box "meta".
-bool avif_has_empty_extents(detail::byte_view file) noexcept {
+bool avif_has_empty_extents(support::byte_view file) noexcept {
   if (any_locates_without_bytes(file)) return true;
   for (auto boxes = find_avif_box(file, "moov"); !boxes.empty();)
     if (const auto box = next_avif_box(boxes);
@@ -144,7 +144,7 @@ struct avif_chunks {
 };
 
 // `path`: the types of the boxes around the lists, outermost first.
-static void add_chunks(detail::byte_view boxes, std::span<const std::string_view> path,
+static void add_chunks(support::byte_view boxes, std::span<const std::string_view> path,
                        avif_chunks& chunks) noexcept {
   while (!boxes.empty()) {
     const auto [type, contents] = next_avif_box(boxes);
@@ -158,7 +158,7 @@ static void add_chunks(detail::byte_view boxes, std::span<const std::string_view
   }
 }
 
-bool avif_has_too_many_chunks(detail::byte_view file) noexcept {
+bool avif_has_too_many_chunks(support::byte_view file) noexcept {
   static constexpr std::string_view path[] = {"moov", "trak", "mdia", "minf", "stbl"};
   constexpr std::uint64_t most_steps = std::uint64_t{1} << 28;
   avif_chunks chunks;

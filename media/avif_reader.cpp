@@ -2,8 +2,7 @@
 
 #include "av1_header.hpp"
 #include "avif_items.hpp"
-
-#include <lade/detail/memory/freed_memory.hpp>
+#include "freed_memory.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +14,7 @@
 
 namespace lade::media {
 
-bool avif_reader::recognises(detail::byte_view file) noexcept {
+bool avif_reader::recognises(support::byte_view file) noexcept {
   const avifROData data{file.data(), file.size()};
   return file.from(4).begins("ftyp") && avifPeekCompatibleFileType(&data) != 0;
 }
@@ -71,7 +70,7 @@ static avifCodecChoice silent_avif_codec() noexcept {
 
 // The size of a file that libavif refuses, possibly because of its size.
 static void find_avif_size(const image_file& file, std::int64_t& width, std::int64_t& height) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   const auto at = bytes.text().find("ispe");
   if (at == std::string_view::npos) return;
   width = static_cast<std::int64_t>(bytes.big(at + 8, 4));
@@ -108,7 +107,7 @@ struct avif_reader::samples {
     return from.may_be_decoded() ? AVIF_RESULT_OK : AVIF_RESULT_IO_ERROR;
   }
 
-  detail::byte_view bytes;
+  support::byte_view bytes;
   std::uint64_t max_pixels;
   av1_sizes sizes{std::max<std::uint64_t>(bytes.size(), 64)};
   bool of_sequence = false;  // whether reads are of samples

@@ -4,7 +4,7 @@
 
 #include "frame_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 struct avifDecoder;
 struct avifImage;
@@ -14,7 +14,7 @@ namespace lade::media {
 // Reads still images, and the first image of a sequence.
 class avif_reader final : public frame_reader {
  public:
-  static bool recognises(detail::byte_view file) noexcept;
+  static bool recognises(support::byte_view file) noexcept;
 
   void open(const image_file& file) override;
   void close() noexcept override;

@@ -30,8 +30,8 @@ void bmp_reader::close() noexcept {
 }
 
 bmp_reader::header bmp_reader::read_header(const image_file& file) {
-  const detail::byte_view bytes(file.bytes);
-  const detail::byte_view info = bytes.from(14);
+  const support::byte_view bytes(file.bytes);
+  const support::byte_view info = bytes.from(14);
   const auto size = info.little(0, 4);
   if (size != 12 && size != 16 && (size < 40 || size > 124))
     throw error(errc::unsupported, file.doing,
@@ -74,7 +74,7 @@ void bmp_reader::check_kind(const image_file& file, const header& file_header) {
 }
 
 // `info`: the file from the header on. Masks follow the header's first 40 bytes, whatever its size.
-void bmp_reader::read_masks(const image_file& file, detail::byte_view info, header& file_header) {
+void bmp_reader::read_masks(const image_file& file, support::byte_view info, header& file_header) {
   constexpr std::array<std::uint32_t, 3> of_16_bits{0x7c00, 0x3e0, 0x1f};
   constexpr std::array<std::uint32_t, 3> of_32_bits{0xff0000, 0xff00, 0xff};
   auto masks = file_header.bits == 16 ? of_16_bits : of_32_bits;
@@ -92,7 +92,7 @@ void bmp_reader::read_masks(const image_file& file, detail::byte_view info, head
   }
 }
 
-void bmp_reader::read_palette(const image_file& file, detail::byte_view entries, std::size_t used,
+void bmp_reader::read_palette(const image_file& file, support::byte_view entries, std::size_t used,
                               unsigned bits, std::size_t entry_bytes) {
   const auto all = std::size_t{1} << bits;
   const auto count = used > 0 ? std::min(used, all) : all;
@@ -111,7 +111,7 @@ void bmp_reader::read_rows(const image_file& file, const header& file_header) {
   const auto count = static_cast<std::size_t>(file_header.height);
   const auto used = (static_cast<std::size_t>(file_header.width) * file_header.bits + 7) / 8;
   const auto stride = (used + 3) / 4 * 4;
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   if (!bytes.holds(file_header.pixels, (count - 1) * stride + used))
     throw_damaged(file, "BMP", "it is cut off");
   auto* frame = make_frame();
@@ -120,7 +120,7 @@ void bmp_reader::read_rows(const image_file& file, const header& file_header) {
                 frame + bmp_row(i, file_header.height, file_header.top_down) * frame_stride());
 }
 
-void bmp_reader::convert_row(detail::byte_view row, const header& file_header, std::uint8_t* out) {
+void bmp_reader::convert_row(support::byte_view row, const header& file_header, std::uint8_t* out) {
   const auto width = static_cast<std::size_t>(file_header.width);
   if (file_header.bits <= 8) {
     auto* indices = indices_.reserve(width);
@@ -144,7 +144,7 @@ void bmp_reader::convert_row(detail::byte_view row, const header& file_header, s
 // count of 0 is an escape, followed by 0: end of the row; 1: end of the image; 2: a step right and
 // up; or the number of literal indices that follow.
 void bmp_reader::read_runs(const image_file& file, const header& file_header) {
-  const detail::byte_view data = detail::byte_view(file.bytes).from(file_header.pixels);
+  const support::byte_view data = support::byte_view(file.bytes).from(file_header.pixels);
   const auto width = static_cast<std::size_t>(file_header.width);
   const auto height = static_cast<std::size_t>(file_header.height);
   const bool halves = file_header.compression == bmp_runs_4;

@@ -5,7 +5,7 @@
 #include "colours.hpp"
 #include "frame_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace lade::media {
 // - both run-length encodings; skipped pixels have the first colour of the palette
 class bmp_reader final : public frame_reader {
  public:
-  static bool recognises(detail::byte_view file) noexcept { return file.begins("BM"); }
+  static bool recognises(support::byte_view file) noexcept { return file.begins("BM"); }
 
   void open(const image_file& file) override;
   void close() noexcept override;
@@ -41,12 +41,12 @@ class bmp_reader final : public frame_reader {
 
   header read_header(const image_file& file);
   static void check_kind(const image_file& file, const header& file_header);
-  static void read_masks(const image_file& file, detail::byte_view info, header& file_header);
-  void read_palette(const image_file& file, detail::byte_view entries, std::size_t used,
+  static void read_masks(const image_file& file, support::byte_view info, header& file_header);
+  void read_palette(const image_file& file, support::byte_view entries, std::size_t used,
                     unsigned bits, std::size_t entry_bytes);
   void read_rows(const image_file& file, const header& file_header);
   void read_runs(const image_file& file, const header& file_header);
-  void convert_row(detail::byte_view row, const header& file_header, std::uint8_t* out);
+  void convert_row(support::byte_view row, const header& file_header, std::uint8_t* out);
 
   palette colours_;
   scratch indices_;  // of one row; of all rows if they are run-length encoded

@@ -1,6 +1,6 @@
 #include "decoders.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace lade::media {
 
 image_reader& decoders::reader_of(const image_file& file) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   if (bytes.empty()) throw error(errc::invalid_data, file.doing, "the file is empty");
   if (bytes.begins("\xff\xd8\xff")) return jpeg;
   if (png_reader::recognises(bytes)) return png;

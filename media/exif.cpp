@@ -1,4 +1,4 @@
-#include <lade/detail/data/orientation.hpp>
+#include <lade/support/orientation.hpp>
 
 #include "exif.hpp"
 #include "png_text.hpp"
@@ -16,11 +16,11 @@ static bool is_raw_profile(std::string_view keyword) {
 }
 
 // Searches the metadata of PNG and WebP files.
-struct metadata_search : lade::detail::orientation_search {
+struct metadata_search : lade::support::orientation_search {
   std::size_t text_room = 1 << 20;  // bytes that the compressed texts of a PNG may still inflate to
 
   // A chunk is a length, a name, the body, and a checksum.
-  void read_png(detail::byte_view file) {
+  void read_png(support::byte_view file) {
     for (std::size_t at = 8; at + 12 <= file.size();) {
       const auto length = file.big(at, 4);
       const auto name = file.part(at + 4, 4).text();
@@ -31,7 +31,7 @@ struct metadata_search : lade::detail::orientation_search {
     }
   }
 
-  void read_text(std::string_view chunk, detail::byte_view body) {
+  void read_text(std::string_view chunk, support::byte_view body) {
     const auto keyword = png_keyword(body);
     const bool packet = keyword == "XML:com.adobe.xmp";
     if (!packet && !is_raw_profile(keyword)) return;
@@ -44,7 +44,7 @@ struct metadata_search : lade::detail::orientation_search {
 
   // A chunk is a name, a length, and the body padded to an even size. Some writers keep the prefix
   // "Exif\0\0" that JPEG has.
-  void read_webp(detail::byte_view file) {
+  void read_webp(support::byte_view file) {
     for (std::size_t at = 12; at + 8 <= file.size();) {
       const auto length = file.little(at + 4, 4);
       const auto name = file.part(at, 4).text();
@@ -59,7 +59,7 @@ struct metadata_search : lade::detail::orientation_search {
   }
 };
 
-int exif_orientation(detail::byte_view file) {
+int exif_orientation(support::byte_view file) {
   metadata_search found;
   if (file.begins("\xff\xd8"))
     found.read_jpeg(file);

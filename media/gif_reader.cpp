@@ -20,7 +20,7 @@ struct gif_reader::picture {
 };
 
 // Reads the colour table at `at`, if `flags` announce one. Returns its end.
-static std::size_t gif_palette(detail::byte_view file, std::size_t at, unsigned flags,
+static std::size_t gif_palette(support::byte_view file, std::size_t at, unsigned flags,
                                palette& into) {
   if ((flags & 0x80) == 0) return at;
   const std::size_t count = std::size_t{2} << (flags & 7);
@@ -30,12 +30,12 @@ static std::size_t gif_palette(detail::byte_view file, std::size_t at, unsigned 
 }
 
 // Skips sub-blocks up to the empty one that ends them. Returns the offset after it.
-static std::size_t gif_skip_blocks(detail::byte_view file, std::size_t at) {
+static std::size_t gif_skip_blocks(support::byte_view file, std::size_t at) {
   while (const std::size_t length = file[at]) at += 1 + length;
   return at + 1;
 }
 
-std::optional<gif_reader::picture> gif_reader::find_picture(detail::byte_view bytes) {
+std::optional<gif_reader::picture> gif_reader::find_picture(support::byte_view bytes) {
   constexpr unsigned extension = 0x21;
   constexpr unsigned graphic_control = 0xf9;
   constexpr unsigned descriptor = 0x2c;
@@ -56,7 +56,7 @@ std::optional<gif_reader::picture> gif_reader::find_picture(detail::byte_view by
 // Reads codes of 2 to 12 bits, low bit first.
 class gif_codes {
  public:
-  explicit gif_codes(detail::byte_view data) : data_(data) {}
+  explicit gif_codes(support::byte_view data) : data_(data) {}
 
   // The next code of `bits` bits; -1 at the end of the data.
   int next(int bits) {
@@ -71,7 +71,7 @@ class gif_codes {
   }
 
  private:
-  detail::byte_view data_;
+  support::byte_view data_;
   std::size_t at_ = 0;
   unsigned held_ = 0;
   int count_ = 0;
@@ -129,7 +129,7 @@ class gif_strings {
 
 // Decodes LZW (GIF89a, appendix F) until `out` is full. Returns false if the data end early or are
 // not LZW.
-static bool gif_decode(detail::byte_view data, int literal_bits, std::span<std::uint8_t> out) {
+static bool gif_decode(support::byte_view data, int literal_bits, std::span<std::uint8_t> out) {
   const int clear = 1 << literal_bits;
   const int end = clear + 1;
   gif_codes codes(data);
@@ -169,14 +169,14 @@ static std::size_t gif_row(std::size_t i, std::size_t height, bool interlaced) {
   return 0;
 }
 
-std::pair<std::size_t, std::size_t> gif_reader::size_of(detail::byte_view file) {
+std::pair<std::size_t, std::size_t> gif_reader::size_of(support::byte_view file) {
   const auto first = find_picture(file).value_or(picture());
   return {std::max<std::size_t>(file.little(6, 2), first.left + first.width),
           std::max<std::size_t>(file.little(8, 2), first.top + first.height)};
 }
 
 void gif_reader::open(const image_file& file) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   const auto found = find_picture(bytes);
   if (!found) throw_damaged(file, "GIF", "it has no image, or is cut off before it");
   const auto& first = *found;
@@ -202,7 +202,7 @@ void gif_reader::close() noexcept {
 
 // Decodes the indices of the pixels.
 const std::uint8_t* gif_reader::decode(const image_file& file, const picture& first) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   const int literal_bits = bytes[first.codes];
   std::size_t count = 0;
   auto end = first.codes + 1;

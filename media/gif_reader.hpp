@@ -5,7 +5,7 @@
 
 #include "frame_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace lade::media {
 // transparent colour, or the first colour if there is none.
 class gif_reader final : public frame_reader {
  public:
-  static bool recognises(detail::byte_view file) noexcept { return file.begins("GIF8"); }
+  static bool recognises(support::byte_view file) noexcept { return file.begins("GIF8"); }
 
   // The width and height of the screen, enlarged to hold its first image if there is one.
-  static std::pair<std::size_t, std::size_t> size_of(detail::byte_view file);
+  static std::pair<std::size_t, std::size_t> size_of(support::byte_view file);
 
   void open(const image_file& file) override;
   void close() noexcept override;
@@ -30,7 +30,7 @@ class gif_reader final : public frame_reader {
  private:
   struct picture;
 
-  static std::optional<picture> find_picture(detail::byte_view bytes);
+  static std::optional<picture> find_picture(support::byte_view bytes);
   const std::uint8_t* decode(const image_file& file, const picture& first);
 
   scratch codes_;    // the compressed pixels, contiguous

@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/common/byte_view.hpp>
 #include <lade/sample.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +25,11 @@ struct image_header {
 };
 
 // Safe on any bytes. For an AVIF, the size of its largest item.
-image_header header_of(detail::byte_view file);
+image_header header_of(support::byte_view file);
 
 // The encoded file: the sample's data or its field `name`. Empty if the decoder will refuse the
 // sample.
-detail::byte_view encoded_bytes_of(const sample& in, std::string_view name);
+support::byte_view encoded_bytes_of(const sample& in, std::string_view name);
 
 // The size of the result: that of the sample's stored crop if crop_field is set, else that of the
 // options. 0 x 0 if the crop will be refused.

@@ -1,8 +1,8 @@
-#include <lade/detail/common/byte_view.hpp>
-#include <lade/detail/data/tiff_tags.hpp>
 #include <lade/error.hpp>
 #include <lade/media/crop.hpp>
 #include <lade/media/image.hpp>
+#include <lade/support/byte_view.hpp>
+#include <lade/support/tiff_tags.hpp>
 
 #include "av1_header.hpp"
 #include "avif_items.hpp"
@@ -28,7 +28,7 @@ namespace lade::media {
 
 // Parses the frame header at `at`, after its length (ITU-T T.81, B.2.2): the size and the sampling
 // factors.
-static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
+static image_header jpeg_frame(support::byte_view file, std::size_t at) {
   image_header header{.width = file.big(at + 3, 2), .height = file.big(at + 1, 2)};
   auto components = std::min<std::size_t>(file.big(at + 5, 1), 4);
   std::size_t samples = 0;
@@ -45,7 +45,7 @@ static image_header jpeg_frame(detail::byte_view file, std::size_t at) {
 }
 
 // libjpeg decodes an image of several scans, progressive or not, to 16-bit coefficients first.
-static image_header jpeg_header(detail::byte_view file) {
+static image_header jpeg_header(support::byte_view file) {
   image_header header{.decoded_bytes = 0};
   std::size_t components = 0;
   bool progressive = false;
@@ -77,7 +77,7 @@ static image_header jpeg_header(detail::byte_view file) {
 
 // lade's own decoder needs planes, a copy of the scan, and the position of each restart. The rows
 // of planes and luma in memory depend on the reduction, so all are counted.
-static image_header quick_jpeg_header(detail::byte_view file) {
+static image_header quick_jpeg_header(support::byte_view file) {
   auto header = jpeg_header(file);
   const auto quick = read_jpeg_headers(std::as_bytes(std::span(file.data(), file.size())));
   if (!quick) return header;
@@ -93,7 +93,7 @@ static image_header quick_jpeg_header(detail::byte_view file) {
 }
 
 // With tRNS, FFmpeg adds an alpha channel, except to palettes.
-static image_header png_header(detail::byte_view file) {
+static image_header png_header(support::byte_view file) {
   constexpr std::array<unsigned, 7> samples_of_colour{1, 0, 3, 1, 2, 0, 4};
   constexpr unsigned palette = 3;
   const auto colour = std::min<unsigned>(file[25], 6);
@@ -113,7 +113,7 @@ static image_header png_header(detail::byte_view file) {
 
 // The RGB result, and the parts that libwebp decodes as a whole: lossless pixels, and alpha, which
 // is stored as further lossless pixels.
-static double webp_bytes(detail::byte_view file) {
+static double webp_bytes(support::byte_view file) {
   for (std::size_t at = 12; file.holds(at, 8);) {
     const auto chunk = file.from(at);
     if (chunk.begins("VP8L")) return 3 + 4;
@@ -125,7 +125,7 @@ static double webp_bytes(detail::byte_view file) {
   return 3;
 }
 
-static image_header webp_header(detail::byte_view file) {
+static image_header webp_header(support::byte_view file) {
   image_header header{.decoded_bytes = webp_bytes(file)};
   const auto first = file.from(12);
   if (first.begins("VP8X")) {
@@ -142,12 +142,12 @@ static image_header webp_header(detail::byte_view file) {
   return header;
 }
 
-static image_header gif_header(detail::byte_view file) {
+static image_header gif_header(support::byte_view file) {
   const auto [width, height] = gif_reader::size_of(file);
   return {.width = width, .height = height, .decoded_bytes = 4, .copied_bytes = file.size()};
 }
 
-static image_header bmp_header(detail::byte_view file) {
+static image_header bmp_header(support::byte_view file) {
   if (file.little(14, 4) == 12)
     return {.width = file.little(18, 2), .height = file.little(20, 2), .decoded_bytes = 3};
   const auto height = static_cast<std::int32_t>(file.little(22, 4));
@@ -158,7 +158,7 @@ static image_header bmp_header(detail::byte_view file) {
           .decoded_bytes = runs ? 4.0 : 3.0};
 }
 
-static image_header pnm_header(detail::byte_view file) {
+static image_header pnm_header(support::byte_view file) {
   std::size_t at = 2;
   const auto width = static_cast<std::uint64_t>(pnm_reader::number(file, at));
   const auto height = static_cast<std::uint64_t>(pnm_reader::number(file, at));
@@ -167,7 +167,7 @@ static image_header pnm_header(detail::byte_view file) {
 
 // The strips or tiles of all planes that are decoded at a time. libtiff splits a single
 // uncompressed strip into small ones.
-static double tiff_block_bytes(const lade::detail::tiff_tags& tags, const image_header& header) {
+static double tiff_block_bytes(const lade::support::tiff_tags& tags, const image_header& header) {
   constexpr std::uint32_t compression = 259;
   constexpr std::uint32_t rows_of_strip = 278;
   constexpr std::uint32_t planes = 284;
@@ -188,10 +188,10 @@ static double tiff_block_bytes(const lade::detail::tiff_tags& tags, const image_
 }
 
 // The first image. YCbCr without JPEG compression is converted via 32-bit pixels.
-static image_header tiff_header(detail::byte_view file) {
+static image_header tiff_header(support::byte_view file) {
   constexpr std::uint64_t ycbcr = 6;
   constexpr std::uint64_t jpeg = 7;
-  const lade::detail::tiff_tags tags(file);
+  const lade::support::tiff_tags tags(file);
   image_header header{.width = tags.number_of(256, 0), .height = tags.number_of(257, 0)};
   const auto photometric = tags.number_of(262, tags.number_of(277, 1) >= 3 ? 2 : 1);
   const bool converted =
@@ -204,7 +204,7 @@ static image_header tiff_header(detail::byte_view file) {
 }
 
 // The box "meta"; the whole file if it is not found.
-static detail::byte_view avif_boxes(detail::byte_view file) {
+static support::byte_view avif_boxes(support::byte_view file) {
   for (std::size_t at = 0; file.holds(at, 8) && file.big(at, 4) >= 8; at += file.big(at, 4))
     if (file.from(at + 4).begins("meta")) return file.from(at).part(0, file.big(at, 4));
   return file;
@@ -212,7 +212,7 @@ static detail::byte_view avif_boxes(detail::byte_view file) {
 
 // Bytes per pixel, from the AV1 codec configuration ("AV1 Codec ISO Media File Format Binding",
 // 2.3).
-static double avif_plane_bytes(detail::byte_view configuration) {
+static double avif_plane_bytes(support::byte_view configuration) {
   const unsigned flags = configuration[2];
   const bool wide = (flags & 0x40) != 0;
   const bool grey = (flags & 0x10) != 0;
@@ -224,7 +224,7 @@ static double avif_plane_bytes(detail::byte_view configuration) {
 
 // The largest item, by its container properties and by its data. An AV1 decoder keeps the planes
 // and, measured with libaom, 14 bytes per pixel of block data. Alpha has its own decoder.
-static image_header avif_header(detail::byte_view file) {
+static image_header avif_header(support::byte_view file) {
   constexpr double of_blocks = 14.5;
   const auto boxes = avif_boxes(file);
   const auto text = boxes.text();
@@ -249,7 +249,7 @@ static image_header avif_header(detail::byte_view file) {
   return header;
 }
 
-image_header header_of(detail::byte_view file) {
+image_header header_of(support::byte_view file) {
   if (file.begins("\xff\xd8\xff")) return quick_jpeg_header(file);
   if (png_reader::recognises(file)) return png_header(file);
   if (tiff_reader::recognises(file)) return tiff_header(file);
@@ -270,17 +270,17 @@ static double pixels_of(const image_header& header, const image_options& options
 
 // Bytes per pixel of the result for an image whose rows become columns: all rows are kept until the
 // last one.
-static double turned_bytes(detail::byte_view file, const image_header& header,
+static double turned_bytes(support::byte_view file, const image_header& header,
                            const image_options& options) {
   if (!options.orient || (!header.turned && exif_orientation(file) <= 4)) return 0;
   return channels_of(options.colour);
 }
 
-detail::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
-  if (name.empty()) return detail::byte_view(in.data().bytes());
+support::byte_view encoded_bytes_of(const sample& in, std::string_view name) {
+  if (name.empty()) return support::byte_view(in.data().bytes());
   auto* found = in.find_field(name);
   if (!found || found->type() != field::kind::bytes) return {};
-  return detail::byte_view(found->bytes().bytes());
+  return support::byte_view(found->bytes().bytes());
 }
 
 image_size size_of_result(const sample& in, const image_options& options) {

@@ -224,7 +224,7 @@ tensor decode_mask::operator()(const sample& in, random draw) const {
 }
 
 // The number of pixels; 0 if the decoder will refuse the mask.
-static std::size_t pixels_of_mask(detail::byte_view file, std::int64_t max_pixels) {
+static std::size_t pixels_of_mask(support::byte_view file, std::int64_t max_pixels) {
   if (!png_reader::recognises(file)) return 0;
   const auto header = header_of(file);
   const auto pixels = static_cast<double>(header.width) * static_cast<double>(header.height);

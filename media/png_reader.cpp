@@ -58,8 +58,8 @@ static bool png_pixels_need(std::string_view name, bool transparency) {
 // Copies the chunks that the pixels need, and the rest of a truncated file. Returns the end of the
 // output. FFmpeg inflates texts and colour profiles without a limit, so they are not copied.
 static std::uint8_t* copy_png_chunks(const image_file& file, bool transparency, std::uint8_t* out) {
-  const detail::byte_view bytes(file.bytes);
-  const auto copy = [&](detail::byte_view part) {
+  const support::byte_view bytes(file.bytes);
+  const auto copy = [&](support::byte_view part) {
     out = std::copy_n(part.data(), part.size(), out);
   };
   std::size_t at = 8;
@@ -140,7 +140,7 @@ void png_reader::open(const image_file& file) {
 }
 
 void png_reader::read_header(const image_file& file) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   constexpr std::size_t header = 16;  // after the signature and the start of the first chunk
   if (!bytes.holds(header, 13) || !bytes.from(12).begins("IHDR")) throw_damaged(file, "PNG");
   if (bytes.size() > static_cast<std::size_t>(INT_MAX - AV_INPUT_BUFFER_PADDING_SIZE))
@@ -159,7 +159,7 @@ void png_reader::open_values(const image_file& file, int most_bits) {
   read_header(file);
   constexpr int grey = 0;
   constexpr int palette = 3;
-  const int colour = detail::byte_view(file.bytes)[25];
+  const int colour = support::byte_view(file.bytes)[25];
   if (colour != grey && colour != palette)
     throw error(errc::unsupported, file.doing,
                 "a mask has one value for each pixel, grey or an index; this PNG has colours or "

@@ -4,8 +4,8 @@
 
 #include "frame_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
 #include <lade/media/av.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -19,7 +19,7 @@ namespace lade::media {
 // Each image gets a new decoder: FFmpeg's keeps the palette and the pixels of the previous image.
 class png_reader final : public frame_reader {
  public:
-  static bool recognises(detail::byte_view file) noexcept {
+  static bool recognises(support::byte_view file) noexcept {
     return file.begins("\x89PNG\r\n\x1a\n");
   }
 

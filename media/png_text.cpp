@@ -7,7 +7,7 @@
 
 namespace lade::media {
 
-static std::string inflate_text(detail::byte_view compressed, std::size_t& room) {
+static std::string inflate_text(support::byte_view compressed, std::size_t& room) {
   constexpr std::size_t best_ratio = 1032;  // of deflate
   const auto most = compressed.size() <= room / best_ratio ? compressed.size() * best_ratio : room;
   std::string text;
@@ -27,19 +27,19 @@ static std::string inflate_text(detail::byte_view compressed, std::size_t& room)
 }
 
 // The bytes up to the next zero. Moves `at` past it.
-static std::string_view png_field(detail::byte_view body, std::size_t& at) noexcept {
+static std::string_view png_field(support::byte_view body, std::size_t& at) noexcept {
   const auto rest = body.from(at).text();
   const auto length = std::min(rest.find('\0'), rest.size());
   at += length + 1;
   return rest.substr(0, length);
 }
 
-std::string_view png_keyword(detail::byte_view body) noexcept {
+std::string_view png_keyword(support::byte_view body) noexcept {
   std::size_t at = 0;
   return png_field(body, at);
 }
 
-std::string read_png_text(std::string_view chunk, detail::byte_view body, std::size_t& room) {
+std::string read_png_text(std::string_view chunk, support::byte_view body, std::size_t& room) {
   std::size_t at = png_keyword(body).size() + 1;
   bool compressed = chunk == "zTXt";
   if (compressed) ++at;  // the compression method, always 0

@@ -5,7 +5,7 @@
 
 namespace lade::media {
 
-std::int64_t pnm_reader::number(detail::byte_view file, std::size_t& at) {
+std::int64_t pnm_reader::number(support::byte_view file, std::size_t& at) {
   for (; std::isspace(file[at]) != 0 || file[at] == '#'; ++at)
     if (file[at] == '#')
       while (at < file.size() && file[at] != '\n') ++at;
@@ -22,7 +22,7 @@ static std::uint8_t pnm_byte(std::int64_t value, std::int64_t most) {
 }
 
 void pnm_reader::open(const image_file& file) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   const bool bits = bytes[1] == '4';
   std::size_t at = 2;
   const auto columns = number(bytes, at);

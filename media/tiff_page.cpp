@@ -1,7 +1,7 @@
 #include "tiff_page.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/data/tiff_tags.hpp>
+#include <lade/support/tiff_tags.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -69,7 +69,7 @@ void tiff_page::damaged() const { throw_damaged(file_, "TIFF", messages_.error.d
 tiff_page::tiff_page(const image_file& file) : file_(file), memory_{file.bytes} {
   // Checked first: libtiff replaces unreadable values by defaults, and copies the values of all
   // tags.
-  if (const auto fault = lade::detail::tiff_tags(file.bytes).fault(); !fault.empty())
+  if (const auto fault = lade::support::tiff_tags(file.bytes).fault(); !fault.empty())
     throw_damaged(file, "TIFF", fault);
   open();
   layout_.width = field<std::uint32_t>(TIFFTAG_IMAGEWIDTH);

@@ -4,7 +4,7 @@
 
 #include "image_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <array>
 #include <cstdarg>
@@ -62,7 +62,7 @@ class tiff_page {
  private:
   // The input of libtiff.
   struct memory {
-    detail::byte_view bytes;
+    support::byte_view bytes;
     std::uint64_t at = 0;
   };
 

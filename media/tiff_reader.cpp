@@ -9,7 +9,7 @@
 
 namespace lade::media {
 
-bool tiff_reader::recognises(detail::byte_view file) noexcept {
+bool tiff_reader::recognises(support::byte_view file) noexcept {
   for (const char* magic : {"II*\0", "MM\0*", "II+\0", "MM\0+"})
     if (file.begins({magic, 4})) return true;
   return false;

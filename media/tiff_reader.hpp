@@ -4,7 +4,7 @@
 
 #include "frame_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ class tiff_page;
 // - every compression that libtiff has, except old-style JPEG
 class tiff_reader final : public frame_reader {
  public:
-  static bool recognises(detail::byte_view file) noexcept;
+  static bool recognises(support::byte_view file) noexcept;
 
   void open(const image_file& file) override;
   void close() noexcept override;

@@ -1,6 +1,6 @@
 #include "webp_reader.hpp"
 
-#include <lade/detail/memory/freed_memory.hpp>
+#include "freed_memory.hpp"
 
 #include <cstring>
 #include <memory>
@@ -17,7 +17,7 @@ void webp_reader::close() noexcept {
 }
 
 void webp_reader::open(const image_file& file) {
-  const detail::byte_view bytes(file.bytes);
+  const support::byte_view bytes(file.bytes);
   const WebPData data{bytes.data(), bytes.size()};
   // Refuses truncated files.
   const std::unique_ptr<WebPDemuxer, decltype(&WebPDemuxDelete)> demuxer(WebPDemux(&data),

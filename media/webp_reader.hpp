@@ -4,7 +4,7 @@
 
 #include "frame_reader.hpp"
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 namespace lade::media {
 
@@ -12,7 +12,7 @@ namespace lade::media {
 // canvas.
 class webp_reader final : public frame_reader {
  public:
-  static bool recognises(detail::byte_view file) noexcept {
+  static bool recognises(support::byte_view file) noexcept {
     return file.begins("RIFF") && file.from(8).begins("WEBP");
   }
 

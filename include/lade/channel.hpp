@@ -3,10 +3,10 @@
 #pragma once
 
 #include <lade/detail/common/gcc12.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/coroutines/mutex.hpp>
 #include <lade/detail/coroutines/waiter.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 
 #include <coroutine>
 #include <cstddef>
@@ -31,7 +31,8 @@ class channel {
   // `capacity`: the largest number of values in the channel; 0 counts as 1. Throws
   // error(invalid_argument) if it exceeds 1,073,741,824.
   explicit channel(std::size_t capacity) {
-    detail::require_count("make a channel", "capacity", capacity, {.most = detail::most_in_batch});
+    support::require_count("make a channel", "capacity", capacity,
+                           {.most = support::most_in_batch});
     ring_ = std::vector<std::optional<T>>(capacity ? capacity : 1);
   }
 

@@ -5,12 +5,12 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/autotune.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/pipeline.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -155,7 +155,7 @@ class prefetch_stage {
  public:
   prefetch_stage(std::size_t count, const prefetch_options& options)
       : count_(count), options_(options) {
-    if (count != automatic) detail::require_count("prefetch", "count", count, {.least = 1});
+    if (count != automatic) support::require_count("prefetch", "count", count, {.least = 1});
   }
 
   template <class T>

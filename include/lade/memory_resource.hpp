@@ -4,8 +4,8 @@
 #pragma once
 
 #include <lade/buffer.hpp>
-#include <lade/detail/common/range_allocator.hpp>
 #include <lade/device.hpp>
+#include <lade/support/range_allocator.hpp>
 
 #include <cstddef>
 #include <map>
@@ -95,7 +95,7 @@ class huge_page_memory final : public memory_resource {
   void add_region(std::size_t bytes);
 
   mutable std::mutex mutex_;  // guards all members below
-  detail::range_allocator ranges_;
+  support::range_allocator ranges_;
   std::map<std::byte*, region> regions_;
   statistics statistics_{};
 };
@@ -124,7 +124,7 @@ class arena final : public memory_resource {
   buffer region_;
   std::string name_;
   mutable std::mutex mutex_;
-  detail::range_allocator ranges_;  // guarded by the mutex
+  support::range_allocator ranges_;  // guarded by the mutex
 };
 
 }  // namespace lade

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lade/channel.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/sleep.hpp>
+#include <lade/support/require.hpp>
 #include <lade/task.hpp>
 
 #include <chrono>
@@ -60,7 +60,7 @@ task<> pop_more(channel<T>& from, std::vector<T>& batch, std::size_t most) {
 template <class T>
 task<std::vector<T>> pop_batch(channel<T>& from, std::size_t most,
                                std::chrono::nanoseconds within) {
-  detail::require_count("pop a batch", "most", most, {.least = 1, .most = detail::most_in_batch});
+  support::require_count("pop a batch", "most", most, {.least = 1, .most = support::most_in_batch});
   std::vector<T> batch;
   co_await detail::pop_more(from, batch, 1);
   while (!batch.empty() && batch.size() < most) {

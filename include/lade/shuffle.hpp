@@ -3,12 +3,12 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
 #include <lade/held.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/random.hpp>
 #include <lade/state.hpp>
+#include <lade/support/require.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -75,8 +75,8 @@ class window_order {
 class shuffle_stage {
  public:
   explicit shuffle_stage(const shuffle_options& options) : options_(options) {
-    detail::require_count("shuffle", "window", options.window,
-                          {.least = 1, .most = detail::most_in_batch});
+    support::require_count("shuffle", "window", options.window,
+                           {.least = 1, .most = support::most_in_batch});
   }
 
   template <class T>

@@ -2,11 +2,11 @@
 
 #pragma once
 
-#include <lade/detail/common/later.hpp>
 #include <lade/detail/runtime/alarm.hpp>
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
+#include <lade/support/later.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 
@@ -21,7 +21,7 @@ namespace lade {
 //
 // C++ converts hours and other units without an overflow check: nanoseconds hold at most 292 years.
 inline task<> sleep(std::chrono::nanoseconds duration) {
-  bool slept = co_await detail::sleep_until(detail::later(detail::clock::now(), duration));
+  bool slept = co_await detail::sleep_until(support::later(detail::clock::now(), duration));
   if (!slept) throw error(errc::stopped, "sleep");
 }
 

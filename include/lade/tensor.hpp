@@ -156,6 +156,10 @@ class tensor {
 
 dimensions contiguous_strides(const dimensions& shape);
 
+// Copies the elements of a tensor, which is in host memory, in the order of their indices (last
+// dimension fastest), whatever its strides are. `to`: spec().bytes() bytes.
+void copy_elements(const tensor& from, std::byte* to);
+
 template <class T>
 constexpr bool holds(element_type type) noexcept {
   using U = std::remove_cv_t<T>;

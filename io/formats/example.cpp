@@ -1,11 +1,11 @@
 #include "example.hpp"
 
-#include "bytes.hpp"
 #include "protobuf_reader.hpp"
 
 #include <lade/buffer_pool.hpp>
 #include <lade/error.hpp>
 #include <lade/io/formats/tfrecord.hpp>
+#include <lade/support/little_endian.hpp>
 #include <lade/tensor.hpp>
 
 #include <algorithm>
@@ -51,7 +51,9 @@ static void each_number(protobuf_reader list, wire type, std::string_view name,
   }
 }
 
-static float next_float(protobuf_reader& list) { return load_little<float>(list.fixed(4)); }
+static float next_float(protobuf_reader& list) {
+  return support::load_little<float>(list.fixed(4));
+}
 
 static std::int64_t next_integer(protobuf_reader& list) {
   return static_cast<std::int64_t>(list.varint());

@@ -1,6 +1,6 @@
-#include <lade/detail/common/name_digest.hpp>
 #include <lade/from_shards.hpp>
 #include <lade/io/formats/from_shards.hpp>
+#include <lade/support/name_digest.hpp>
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ class tar_shards {
  public:
   tar_shards(io::shards archives, const io::read_tar_options& options)
       : archives_(std::move(archives)), read_(io::read_tar.with(options)) {
-    name_digest names;
+    support::name_digest names;
     for (const auto& each : archives_.names()) names.add(archives_.identity_of(sample(each)));
     identity_ = names.text();
   }

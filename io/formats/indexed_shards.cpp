@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/store.hpp>
+#include <lade/support/divide_list.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace lade::detail {
 
 indexed_shards::indexed_shards(io::shards shards, const io::tar_samples_options& options)
     : listed_(std::move(shards)),
-      fields_{divide_list(options.read.fields), divide_list(options.read.data),
+      fields_{support::divide_list(options.read.fields), support::divide_list(options.read.data),
               std::string(options.read.label)} {
   shards_.reserve(listed_.names().size());
   for (const auto& name : listed_.names()) {

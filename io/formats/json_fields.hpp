@@ -2,8 +2,8 @@
 
 #pragma once
 
-#include <lade/detail/common/json_reader.hpp>
 #include <lade/field.hpp>
+#include <lade/support/json_reader.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace lade::io {
 
-using detail::json_reader;
+using support::json_reader;
 
 // Reads the next value as a field; returns nothing for null.
 std::optional<field> read_json_field(json_reader& json, const std::string& name);

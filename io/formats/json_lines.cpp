@@ -89,20 +89,20 @@ async_generator<buffer> read_lines(async_generator<buffer> file, std::string nam
   }
 }
 
-std::optional<field> read_json_field(json_reader& json, const std::string& name) {
+std::optional<field> read_json_field(support::json_reader& json, const std::string& name) {
   switch (json.next()) {
-    case json_reader::kind::string: return field(name, json.string());
-    case json_reader::kind::boolean: return field(name, int{json.boolean()});
-    case json_reader::kind::number:
+    case support::json_reader::kind::string: return field(name, json.string());
+    case support::json_reader::kind::boolean: return field(name, int{json.boolean()});
+    case support::json_reader::kind::number:
       return std::visit([&](auto value) { return field(name, value); }, json.any_number());
-    case json_reader::kind::null: json.null(); return std::nullopt;
+    case support::json_reader::kind::null: json.null(); return std::nullopt;
     default: return field(name, std::string(json.skip()));
   }
 }
 
 std::vector<field> parse_json_fields(std::string_view line, std::string_view name,
                                      std::uint64_t number, std::size_t max_fields) {
-  json_reader json(line, name, number);
+  support::json_reader json(line, name, number);
   std::vector<field> fields;
   json.object([&](const std::string& member) {
     auto value = read_json_field(json, member);

@@ -140,7 +140,7 @@ class manifest::rows {
   }
 
   void read_json(std::string_view row) {
-    json_reader json(row, name_, from_.line());
+    support::json_reader json(row, name_, from_.line());
     json.object([&](const std::string& name) {
       auto value = read_json_field(json, name);
       if (!value) return;

@@ -1,4 +1,3 @@
-#include "bytes.hpp"
 #include "mds_index.hpp"
 #include "mds_sample.hpp"
 
@@ -9,6 +8,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/formats/decompress.hpp>
 #include <lade/io/formats/mds.hpp>
+#include <lade/support/little_endian.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -95,8 +95,8 @@ task<sample> mds::read(std::shared_ptr<const content> from, std::uint64_t index)
     refuse_mds_shard(name,
                      fmt::format("it has {} bytes; the index says {}", file->size(), shard.bytes));
   auto offsets = co_await file->read_at(4 * (number + 1), 8);
-  auto begin = load_little<std::uint32_t>(offsets.bytes(), 0);
-  auto end = load_little<std::uint32_t>(offsets.bytes(), 1);
+  auto begin = support::load_little<std::uint32_t>(offsets.bytes(), 0);
+  auto end = support::load_little<std::uint32_t>(offsets.bytes(), 1);
   if (begin > end || end > shard.bytes || begin < 4 * (shard.samples + 2))
     refuse_mds_shard(name, fmt::format("sample {} is at bytes {} to {}", number, begin, end));
   auto bytes = co_await file->read_at(begin, end - begin);
@@ -128,13 +128,14 @@ async_generator<sample> mds::read_shard(std::shared_ptr<const content> from, sam
     content = decompress(std::move(content), name, {.max_bytes = options.max_bytes});
   stream_reader bytes(std::move(content), name);
   auto count = co_await bytes.read(4, "the number of samples");
-  if (load_little<std::uint32_t>(count.bytes()) != shard.samples)
-    refuse_mds_shard(name, fmt::format("it has {} samples; the index says {}",
-                                       load_little<std::uint32_t>(count.bytes()), shard.samples));
+  if (support::load_little<std::uint32_t>(count.bytes()) != shard.samples)
+    refuse_mds_shard(
+        name, fmt::format("it has {} samples; the index says {}",
+                          support::load_little<std::uint32_t>(count.bytes()), shard.samples));
   auto offsets = co_await bytes.read(4 * (shard.samples + 1), "the offsets of samples");
   for (std::uint64_t i = 0; i < shard.samples; ++i) {
-    std::uint64_t begin = load_little<std::uint32_t>(offsets.bytes(), i);
-    std::uint64_t end = load_little<std::uint32_t>(offsets.bytes(), i + 1);
+    std::uint64_t begin = support::load_little<std::uint32_t>(offsets.bytes(), i);
+    std::uint64_t end = support::load_little<std::uint32_t>(offsets.bytes(), i + 1);
     bool follows = i == 0 ? begin >= bytes.position() : begin == bytes.position();
     if (!follows || end < begin || end > shard.bytes)
       refuse_mds_shard(name, fmt::format("sample {} is at bytes {} to {}", i, begin, end));

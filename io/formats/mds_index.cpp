@@ -1,7 +1,7 @@
 #include "mds_index.hpp"
 
-#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
+#include <lade/support/json_reader.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace lade::io {
 
-using detail::json_reader;
+using support::json_reader;
 
 // Reads one index.json.
 class mds_index_parser {

@@ -1,9 +1,8 @@
 #include "mds_sample.hpp"
 
-#include "bytes.hpp"
-
-#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
+#include <lade/support/little_endian.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -51,10 +50,10 @@ static std::optional<element_type> array_type(unsigned code) noexcept {
 // An unsigned number of 1, 2, 4 or 8 bytes.
 static std::uint64_t extent_of(std::span<const std::byte> bytes) noexcept {
   switch (bytes.size()) {
-    case 1: return load_little<std::uint8_t>(bytes);
-    case 2: return load_little<std::uint16_t>(bytes);
-    case 4: return load_little<std::uint32_t>(bytes);
-    default: return load_little<std::uint64_t>(bytes);
+    case 1: return support::load_little<std::uint8_t>(bytes);
+    case 2: return support::load_little<std::uint16_t>(bytes);
+    case 4: return support::load_little<std::uint32_t>(bytes);
+    default: return support::load_little<std::uint64_t>(bytes);
   }
 }
 
@@ -100,8 +99,9 @@ std::vector<mds_value> split_mds_sample(std::span<const std::byte> bytes,
                                         std::string_view name) {
   std::vector<std::size_t> sizes;
   for (auto& column : columns)
-    sizes.push_back(column.size ? *column.size
-                                : load_little<std::uint32_t>(take_mds(bytes, 4, name, column)));
+    sizes.push_back(column.size
+                        ? *column.size
+                        : support::load_little<std::uint32_t>(take_mds(bytes, 4, name, column)));
   std::vector<mds_value> values;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     values.push_back({&columns[i], take_mds(bytes, sizes[i], name, columns[i])});
@@ -144,7 +144,7 @@ static double half_value(std::uint16_t bits) noexcept {
 
 template <class T>
 static field number_field(const mds_value& value) {
-  return {value.column->name, load_little<T>(value.bytes)};
+  return {value.column->name, support::load_little<T>(value.bytes)};
 }
 
 static field number_field(const mds_value& value) {
@@ -159,7 +159,8 @@ static field number_field(const mds_value& value) {
     case element_type::i64: return number_field<std::int64_t>(value);
     case element_type::f32: return number_field<float>(value);
     case element_type::f64: return number_field<double>(value);
-    default: return {value.column->name, half_value(load_little<std::uint16_t>(value.bytes))};
+    default:
+      return {value.column->name, half_value(support::load_little<std::uint16_t>(value.bytes))};
   }
 }
 
@@ -169,7 +170,7 @@ static std::string_view text_of(const mds_value& value) noexcept {
 
 static field text_field(const mds_value& value, std::string_view name) {
   for (auto rest = text_of(value); !rest.empty();) {
-    auto length = detail::utf8_length(rest);
+    auto length = support::utf8_length(rest);
     if (length == 0) refuse_mds(name, *value.column, "its text is not UTF-8");
     rest.remove_prefix(length);
   }

@@ -1,8 +1,7 @@
 #include "megatron_index.hpp"
 
-#include "bytes.hpp"
-
 #include <lade/error.hpp>
+#include <lade/support/little_endian.hpp>
 
 #include <optional>
 #include <string>
@@ -50,7 +49,7 @@ void megatron_index::read_header(std::string_view name) {
     refuse_index(name, "it does not begin with MMIDIDX");
   if (text.size() < megatron_header_bytes)
     refuse_index(name, fmt::format("it ends at byte {}, in its header", text.size()));
-  auto version = load_little<std::uint64_t>(&index_[9]);
+  auto version = support::load_little<std::uint64_t>(&index_[9]);
   if (version != 1)
     refuse_index(name, fmt::format("its version is {}, not 1", version), errc::unsupported);
   auto code = std::to_integer<unsigned>(index_[17]);
@@ -59,8 +58,8 @@ void megatron_index::read_header(std::string_view name) {
     refuse_index(name, fmt::format("its tokens are of type {}, which is no integer type", code),
                  errc::unsupported);
   type_ = *type;
-  sequences_ = load_little<std::uint64_t>(&index_[18]);
-  auto entries = load_little<std::uint64_t>(&index_[26]);
+  sequences_ = support::load_little<std::uint64_t>(&index_[18]);
+  auto entries = support::load_little<std::uint64_t>(&index_[26]);
   // The documents may be followed by one byte per sequence: its mode.
   auto rest = index_.size() - megatron_header_bytes;
   bool fits = sequences_ <= rest / 12 && entries <= (rest - 12 * sequences_) / 8;
@@ -76,12 +75,12 @@ void megatron_index::read_header(std::string_view name) {
 
 std::uint64_t megatron_index::sequence_begin(std::uint64_t i) const noexcept {
   auto pointers = index_.subspan(megatron_header_bytes + 4 * sequences_);
-  return load_little<std::uint64_t>(pointers.data() + 8 * i);
+  return support::load_little<std::uint64_t>(pointers.data() + 8 * i);
 }
 
 std::int64_t megatron_index::document(std::uint64_t i) const noexcept {
   auto entries = index_.subspan(megatron_header_bytes + 12 * sequences_);
-  return load_little<std::int64_t>(entries.data() + 8 * i);
+  return support::load_little<std::int64_t>(entries.data() + 8 * i);
 }
 
 // Checks that the sequences are contiguous and cover the .bin.
@@ -92,7 +91,7 @@ void megatron_index::check_sequences(std::string_view name, std::uint64_t bin_by
       refuse_index(
           name, fmt::format("sequence {} begins at byte {} of the .bin; the one before ends at {}",
                             i, sequence_begin(i), end));
-    auto length = load_little<std::int32_t>(index_.data() + megatron_header_bytes + 4 * i);
+    auto length = support::load_little<std::int32_t>(index_.data() + megatron_header_bytes + 4 * i);
     auto bytes = static_cast<std::uint64_t>(length) * element_bytes(type_);
     if (length < 0 || bytes > bin_bytes - end)
       refuse_index(name, fmt::format("sequence {} has {} tokens, more than the .bin", i, length));

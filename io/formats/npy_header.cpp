@@ -1,8 +1,7 @@
 #include "npy_header.hpp"
 
-#include "bytes.hpp"
-
 #include <lade/error.hpp>
+#include <lade/support/little_endian.hpp>
 
 #include <algorithm>
 #include <array>
@@ -197,8 +196,8 @@ static std::pair<std::size_t, std::size_t> find_npy_dictionary(std::span<const s
                errc::unsupported);
   std::size_t begin = major == 1 ? 10 : 12;
   if (file.size() < begin) refuse_npy(name, "it ends in its header");
-  std::size_t bytes = major == 1 ? load_little<std::uint16_t>(file.data() + 8)
-                                 : load_little<std::uint32_t>(file.data() + 8);
+  std::size_t bytes = major == 1 ? support::load_little<std::uint16_t>(file.data() + 8)
+                                 : support::load_little<std::uint32_t>(file.data() + 8);
   if (bytes > file.size() - begin)
     refuse_npy(
         name, fmt::format("its header claims {} bytes, and {} follow", bytes, file.size() - begin));

@@ -1,6 +1,6 @@
 #include "query_digest.hpp"
 
-#include <lade/detail/common/name_digest.hpp>
+#include <lade/support/name_digest.hpp>
 #include <lade/url.hpp>
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ std::string query_digest(std::string_view name) {
   auto url = without_signature(name);
   auto begin = url.find('?');
   if (begin == std::string::npos) return {};
-  name_digest digest;
+  support::name_digest digest;
   digest.add(std::string_view(url).substr(begin));
   return fmt::format("{:x}", digest.value());
 }

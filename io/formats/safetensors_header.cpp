@@ -1,9 +1,8 @@
 #include "safetensors_header.hpp"
 
-#include "bytes.hpp"
-
-#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
+#include <lade/support/json_reader.hpp>
+#include <lade/support/little_endian.hpp>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +13,7 @@
 
 namespace lade::io {
 
-using detail::json_reader;
+using support::json_reader;
 
 [[noreturn]] static void refuse_safetensors(std::string_view name, const std::string& reason,
                                             errc code = errc::invalid_data) {
@@ -26,7 +25,7 @@ std::size_t safetensors_header_bytes(std::span<const std::byte> begin, std::uint
   constexpr std::uint64_t most = 100'000'000;
   if (begin.size() < safetensors_length_bytes)
     refuse_safetensors(name, fmt::format("it has only {} bytes", begin.size()));
-  auto bytes = load_little<std::uint64_t>(begin.data());
+  auto bytes = support::load_little<std::uint64_t>(begin.data());
   auto there = size - safetensors_length_bytes;
   if (bytes > there)
     refuse_safetensors(name,

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <lade/detail/data/stacked_fields.hpp>
 #include <lade/field.hpp>
 #include <lade/sample.hpp>
 

@@ -1,9 +1,9 @@
 #include "new_file.hpp"
 
-#include <lade/detail/common/json.hpp>
-#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
 #include <lade/io/formats/manifest.hpp>
+#include <lade/support/json.hpp>
+#include <lade/support/utf8.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace lade::io {
 
 static bool is_utf8(std::string_view text) noexcept {
   while (!text.empty()) {
-    auto length = detail::utf8_length(text);
+    auto length = support::utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);
   }
@@ -31,7 +31,7 @@ static bool is_utf8(std::string_view text) noexcept {
 
 static std::string manifest_text(const sample& saved, std::string_view text) {
   if (!is_utf8(text)) refuse_to_save(saved, "it has text that is not UTF-8");
-  return detail::json_of(text);
+  return support::json_of(text);
 }
 
 // Formats a number so that it is read back as the same number, and not as an integer.

@@ -8,6 +8,7 @@
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tar_index.hpp>
+#include <lade/support/little_endian.hpp>
 #include <lade/url.hpp>
 
 #include <optional>
@@ -16,7 +17,6 @@
 
 #include <fmt/format.h>
 
-#include "bytes.hpp"
 #include "new_file.hpp"
 #include "query_digest.hpp"
 
@@ -35,27 +35,27 @@ static std::uint64_t fnv1a(std::string_view bytes) noexcept {
 }
 
 static void append_text(std::string& to, std::string_view text) {
-  detail::append_little<std::uint64_t>(to, text.size());
+  support::append_little<std::uint64_t>(to, text.size());
   to += text;
 }
 
 std::string to_bytes(const tar_index& index) {
   std::string bytes(index_magic);
-  detail::append_little(bytes, index.archive_bytes());
+  support::append_little(bytes, index.archive_bytes());
   append_text(bytes, index.identity());
-  detail::append_little<std::uint64_t>(bytes, index.entries().size());
+  support::append_little<std::uint64_t>(bytes, index.entries().size());
   for (const auto& each : index.entries()) {
     append_text(bytes, each.name());
-    detail::append_little(bytes, each.offset());
-    detail::append_little(bytes, each.bytes());
+    support::append_little(bytes, each.offset());
+    support::append_little(bytes, each.bytes());
   }
-  detail::append_little(bytes, fnv1a(bytes));
+  support::append_little(bytes, fnv1a(bytes));
   return bytes;
 }
 
 static std::uint64_t take_number(std::string_view& from) {
   if (from.size() < sizeof(std::uint64_t)) refuse_index("it is cut short");
-  auto value = detail::load_little<std::uint64_t>(from);
+  auto value = support::load_little<std::uint64_t>(from);
   from.remove_prefix(sizeof value);
   return value;
 }
@@ -73,7 +73,7 @@ tar_index tar_index_from_bytes(std::string_view bytes) {
   if (!bytes.starts_with(index_magic)) refuse_index("it is no index, or of another version");
   if (bytes.size() < index_magic.size() + checksum_bytes) refuse_index("it is cut short");
   auto content = bytes.substr(0, bytes.size() - checksum_bytes);
-  if (fnv1a(content) != detail::load_little<std::uint64_t>(bytes.substr(content.size())))
+  if (fnv1a(content) != support::load_little<std::uint64_t>(bytes.substr(content.size())))
     refuse_index("its checksum is wrong");
   content.remove_prefix(index_magic.size());
   auto archive_bytes = take_number(content);

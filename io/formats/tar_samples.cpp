@@ -1,10 +1,10 @@
-#include <lade/detail/common/name_digest.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/tar_samples.hpp>
 #include <lade/io/ranges.hpp>
 #include <lade/scope.hpp>
+#include <lade/support/name_digest.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
@@ -63,7 +63,7 @@ task<tar_samples> tar_samples::make(std::shared_ptr<indexed_shards> shards, std:
 }
 
 task<tar_samples> index_shards(shards which, const tar_samples_options& options) {
-  lade::detail::require_count("index_shards", "concurrency", options.concurrency, {.least = 1});
+  lade::support::require_count("index_shards", "concurrency", options.concurrency, {.least = 1});
   auto made = std::make_shared<indexed_shards>(std::move(which), options);
   return tar_samples::make(std::move(made), std::string(options.index_directory),
                            options.concurrency, options.read.tar);
@@ -74,7 +74,7 @@ std::uint64_t tar_samples::size() const noexcept { return shards_->size(); }
 sample tar_samples::at(std::uint64_t i) const { return sample(shards_->key_at(i)); }
 
 std::string tar_samples::identity() const {
-  lade::detail::name_digest names;
+  lade::support::name_digest names;
   for (const auto& shard : shards_->all())
     for (const auto& group : shard.groups) names.add(shards_->identity_of(shard, group));
   return names.text();

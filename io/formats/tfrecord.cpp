@@ -1,4 +1,3 @@
-#include "bytes.hpp"
 #include "tfrecord_reader.hpp"
 
 #include <lade/checksum.hpp>
@@ -6,6 +5,7 @@
 #include <lade/io/file.hpp>
 #include <lade/io/formats/decompress.hpp>
 #include <lade/io/formats/tfrecord.hpp>
+#include <lade/support/little_endian.hpp>
 #include <lade/url.hpp>
 
 #include <utility>
@@ -28,13 +28,13 @@ static std::uint32_t masked_crc(std::span<const std::byte> bytes) noexcept {
 bool is_tfrecord_data(std::span<const std::byte> data_and_checksum) noexcept {
   auto bytes = data_and_checksum.size() - tfrecord_checksum_bytes;
   return masked_crc(data_and_checksum.first(bytes)) ==
-         load_little<std::uint32_t>(data_and_checksum.subspan(bytes));
+         support::load_little<std::uint32_t>(data_and_checksum.subspan(bytes));
 }
 
 std::uint64_t parse_tfrecord_header(std::span<const std::byte> header, std::string_view name,
                                     std::uint64_t offset, std::uint64_t most) {
-  auto length = load_little<std::uint64_t>(header);
-  if (masked_crc(header.first(8)) != load_little<std::uint32_t>(header.subspan(8)))
+  auto length = support::load_little<std::uint64_t>(header);
+  if (masked_crc(header.first(8)) != support::load_little<std::uint32_t>(header.subspan(8)))
     throw error(errc::invalid_data, doing_tfrecord(name, offset),
                 "its length does not match the checksum of the length");
   if (length > most)
@@ -102,7 +102,7 @@ task<std::optional<buffer>> tfrecord_reader::next() {
 static bool begins_with_tfrecord(const buffer& chunk) noexcept {
   if (chunk.size() < tfrecord_header_bytes) return false;
   auto head = chunk.bytes().first(tfrecord_header_bytes);
-  return masked_crc(head.first(8)) == load_little<std::uint32_t>(head.subspan(8));
+  return masked_crc(head.first(8)) == support::load_little<std::uint32_t>(head.subspan(8));
 }
 
 static async_generator<buffer> prepend(buffer first, async_generator<buffer> rest) {

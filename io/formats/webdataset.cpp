@@ -1,7 +1,8 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/file.hpp>
 #include <lade/io/formats/webdataset.hpp>
+#include <lade/support/divide_list.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -18,11 +19,12 @@ namespace lade::detail {
 // Options with owned copies of their strings.
 struct read_tar_settings {
   explicit read_tar_settings(const io::read_tar_options& options)
-      : fields{divide_list(options.fields), divide_list(options.data), std::string(options.label)},
+      : fields{support::divide_list(options.fields), support::divide_list(options.data),
+               std::string(options.label)},
         chunk_bytes(options.chunk_bytes),
         tar(options.tar),
         decompress(options.decompress) {
-    require_count("read_tar", "chunk_bytes", chunk_bytes, {.least = 1});
+    support::require_count("read_tar", "chunk_bytes", chunk_bytes, {.least = 1});
     tar_walk("shards", tar);
   }
 

@@ -1,8 +1,7 @@
 #include "zip_directory.hpp"
 
-#include "bytes.hpp"
-
 #include <lade/error.hpp>
+#include <lade/support/little_endian.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -44,7 +43,7 @@ struct zip_record {
  private:
   template <class T>
   T get(std::size_t at) const noexcept {
-    return load_little<T>(bytes.data() + at);
+    return support::load_little<T>(bytes.data() + at);
   }
 };
 

@@ -3,10 +3,10 @@
 #include "ranges.hpp"
 
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/io/http/client.hpp>
 #include <lade/sleep.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 #include <lade/url.hpp>
 
@@ -216,8 +216,8 @@ async_generator<buffer> client::stream(std::string url, stream_options options) 
 }
 
 async_generator<buffer> client::stream(request what, stream_options options) const {
-  lade::detail::require_count("stream " + without_secrets(what.url()), "chunk_bytes",
-                              options.chunk_bytes, {.least = 1, .most = std::uint64_t{1} << 30});
+  lade::support::require_count("stream " + without_secrets(what.url()), "chunk_bytes",
+                               options.chunk_bytes, {.least = 1, .most = std::uint64_t{1} << 30});
   require_whole_get("stream", what);
   what.range = {options.offset, byte_range::to_end};
   return stream_body({.owner = state_, .get_request = std::move(what)},

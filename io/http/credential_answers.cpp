@@ -2,9 +2,9 @@
 
 #include "xml.hpp"
 
-#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
 #include <lade/printable.hpp>
+#include <lade/support/json_reader.hpp>
 
 #include <chrono>
 #include <string>
@@ -120,7 +120,7 @@ static std::string* member_of(credential_answer& answer, std::string_view name) 
 }
 
 s3_credentials parse_credentials_json(std::string_view text, std::string_view doing) {
-  using detail::json_reader;
+  using support::json_reader;
   credential_answer answer(doing);
   std::string code;
   try {

@@ -1,7 +1,7 @@
 #include "transfer.hpp"
 
-#include <lade/detail/common/later.hpp>
 #include <lade/error.hpp>
+#include <lade/support/later.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -97,7 +97,7 @@ void engine::detach(transfer& active) noexcept {
   idle_since_ = clock::now();
   idle_timeout_ =
       idle_watch_.is_set() ? std::min(idle_timeout_, active.idle_timeout) : active.idle_timeout;
-  auto due = detail::later(idle_since_, idle_timeout_);
+  auto due = support::later(idle_since_, idle_timeout_);
   if (idle_watch_.is_set() && idle_watch_.when() <= due) return;  // it checks again then
   idle_watch_.set(where(), due);
 }
@@ -106,7 +106,7 @@ void engine::detach(transfer& active) noexcept {
 // multi handle is closed with all its connections.
 void engine::close_if_idle() noexcept {
   if (attached_ > 0) return;
-  auto due = detail::later(idle_since_, idle_timeout_);
+  auto due = support::later(idle_since_, idle_timeout_);
   auto* fresh = due <= clock::now() ? open_multi(*this) : nullptr;
   if (!fresh) {
     idle_watch_.set(where(), std::max(due, clock::now() + std::chrono::seconds(1)));
@@ -227,7 +227,8 @@ void transfer::stalled() noexcept { engine_->end_if_stalled(*this); }
 
 void engine::watch(transfer& running) noexcept {
   if (running.stall_timeout.count() == 0) return;
-  running.stall_watch_.set(where(), lade::detail::later(running.last_byte_, running.stall_timeout));
+  running.stall_watch_.set(where(),
+                           lade::support::later(running.last_byte_, running.stall_timeout));
 }
 
 void engine::end_if_silent(const transfer& timed_out) noexcept {
@@ -238,7 +239,7 @@ void engine::end_if_silent(const transfer& timed_out) noexcept {
 
 void engine::end_if_stalled(transfer& running) noexcept {
   if (running.stage_ != transfer::stage::running) return;
-  if (lade::detail::later(running.last_byte_, running.stall_timeout) > clock::now())
+  if (lade::support::later(running.last_byte_, running.stall_timeout) > clock::now())
     return watch(running);
   auto* step = running.waiting_;
   end_if_silent(running);

@@ -1,7 +1,7 @@
 #include "handles.hpp"
 
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -62,19 +62,19 @@ client_settings::client_settings(const client_options& requested)
   require_one_line(stage, "user_agent", user_agent);
   if (options.retry.attempts == 0) options.retry.attempts = 5;
   require_retry(stage, options.retry);
-  detail::require_duration(stage, "longest_pause", options.longest_pause);
-  detail::require_duration(stage, "connect_timeout", options.connect_timeout,
-                           std::chrono::milliseconds(1));
-  detail::require_duration(stage, "stall_timeout", options.stall_timeout,
-                           std::chrono::milliseconds(1));
-  detail::require_duration(stage, "idle_timeout", options.idle_timeout, std::chrono::seconds(1));
-  detail::require_duration(stage, "timeout", options.timeout);
-  detail::require_duration(stage, "deadline", options.deadline);
-  detail::require_count(stage, "connections_per_host", options.connections_per_host, {.least = 1});
-  detail::require_count(stage, "requests", options.requests, {.least = 1});
-  detail::require_count(stage, "bytes_in_flight", options.bytes_in_flight,
-                        {.least = 1, .most = ~std::uint64_t{0}});
-  detail::require_count(stage, "redirects", options.redirects, {.most = 100});
+  support::require_duration(stage, "longest_pause", options.longest_pause);
+  support::require_duration(stage, "connect_timeout", options.connect_timeout,
+                            std::chrono::milliseconds(1));
+  support::require_duration(stage, "stall_timeout", options.stall_timeout,
+                            std::chrono::milliseconds(1));
+  support::require_duration(stage, "idle_timeout", options.idle_timeout, std::chrono::seconds(1));
+  support::require_duration(stage, "timeout", options.timeout);
+  support::require_duration(stage, "deadline", options.deadline);
+  support::require_count(stage, "connections_per_host", options.connections_per_host, {.least = 1});
+  support::require_count(stage, "requests", options.requests, {.least = 1});
+  support::require_count(stage, "bytes_in_flight", options.bytes_in_flight,
+                         {.least = 1, .most = ~std::uint64_t{0}});
+  support::require_count(stage, "redirects", options.redirects, {.most = 100});
   if (!private_key.empty() && certificate.empty())
     throw error(errc::invalid_argument, stage, "private_key without a certificate");
   for (auto& [option, path] : files) require_there(stage, option, *path);

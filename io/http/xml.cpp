@@ -1,7 +1,7 @@
 #include "xml.hpp"
 
-#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <algorithm>
 #include <array>
@@ -79,7 +79,7 @@ static bool append_entity(std::string& to, std::string_view name) {
   auto* end = name.data() + name.size();
   auto [last, failure] = std::from_chars(name.data(), end, code, is_hexadecimal ? 16 : 10);
   if (failure != std::errc() || last != end || !is_character(code)) return false;
-  detail::append_utf8(to, code);
+  support::append_utf8(to, code);
   return true;
 }
 

@@ -1,5 +1,5 @@
 #include <lade/detail/common/alias_table.hpp>
-#include <lade/detail/common/require.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -9,7 +9,7 @@ namespace lade::detail {
 
 // The weights divided by their mean.
 static std::vector<double> around_one(std::vector<double> weights, const char* doing) {
-  require_weights(doing, weights);
+  support::require_weights(doing, weights);
   auto most = std::ranges::max(weights);
   for (auto& each : weights) each /= most;  // keeps the sum finite
   auto sum = std::accumulate(weights.begin(), weights.end(), 0.0);

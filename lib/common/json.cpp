@@ -1,11 +1,11 @@
-#include <lade/detail/common/json.hpp>
-#include <lade/detail/common/utf8.hpp>
+#include <lade/support/json.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-namespace lade::detail {
+namespace lade::support {
 
 // `escaped`: returns the replacement for a byte that is not UTF-8.
 template <class Escape>
@@ -63,4 +63,4 @@ std::string json_of(const lineage& positions) {
   return "[" + result + "]";
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -1,6 +1,6 @@
-#include <lade/detail/common/json_reader.hpp>
-#include <lade/detail/common/utf8.hpp>
 #include <lade/error.hpp>
+#include <lade/support/json_reader.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace lade::detail {
+namespace lade::support {
 
 void json_reader::refuse(std::string_view why) const {
   auto where = (line_ > 0 ? fmt::format("line {}, byte ", line_) : "byte ");
@@ -223,7 +223,7 @@ std::string json_reader::string() {
       read_escape(value);
       continue;
     }
-    auto length = detail::utf8_length(text_.substr(at_));
+    auto length = utf8_length(text_.substr(at_));
     if (static_cast<unsigned char>(text_[at_]) < 0x20) refuse("a control character in a string");
     if (length == 0) refuse("a string that is not UTF-8");
     value += text_.substr(at_, length);
@@ -231,4 +231,4 @@ std::string json_reader::string() {
   }
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -1,9 +1,9 @@
-#include <lade/detail/common/name_digest.hpp>
 #include <lade/random.hpp>
+#include <lade/support/name_digest.hpp>
 
 #include <fmt/format.h>
 
-namespace lade::detail {
+namespace lade::support {
 
 void name_digest::add(std::string_view name) noexcept {
   auto digest = value_ ^ name.size();
@@ -14,4 +14,4 @@ void name_digest::add(std::string_view name) noexcept {
 
 std::string name_digest::text() const { return fmt::format("names {:x}", value_); }
 
-}  // namespace lade::detail
+}  // namespace lade::support

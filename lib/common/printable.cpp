@@ -1,5 +1,5 @@
-#include <lade/detail/common/utf8.hpp>
 #include <lade/printable.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -27,7 +27,7 @@ static std::string shown(std::string_view character, bool is_utf8) {
 std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
-    auto length = detail::utf8_length(text);
+    auto length = support::utf8_length(text);
     auto character = text.substr(0, std::max<std::size_t>(length, 1));
     result += shown(character, length > 0);
     text.remove_prefix(character.size());

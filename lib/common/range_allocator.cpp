@@ -1,4 +1,4 @@
-#include <lade/detail/common/range_allocator.hpp>
+#include <lade/support/range_allocator.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-namespace lade::detail {
+namespace lade::support {
 
 void range_allocator::add(std::span<std::byte> region) {
   region = region.first(region.size() / granule * granule);
@@ -106,4 +106,4 @@ void range_allocator::join(range_map::iterator first, range_map::iterator second
   resize(first, bytes);
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

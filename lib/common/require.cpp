@@ -1,5 +1,5 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace lade::detail {
+namespace lade::support {
 
 std::string number_text(double value) { return fmt::format("{}", value); }
 
@@ -48,4 +48,4 @@ void require_weights(std::string_view doing, std::span<const double> weights) {
     throw error(errc::invalid_argument, doing, "all weights are 0");
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

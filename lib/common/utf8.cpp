@@ -1,8 +1,8 @@
-#include <lade/detail/common/utf8.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <algorithm>
 
-namespace lade::detail {
+namespace lade::support {
 
 // RFC 3629, section 4.
 std::size_t utf8_length(std::string_view text) noexcept {
@@ -48,4 +48,4 @@ void append_utf8(std::string& into, char32_t code) {
   add(0x80 | (code & 0x3f));
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -1,7 +1,7 @@
-#include <lade/detail/data/orientation.hpp>
-#include <lade/detail/data/tiff_tags.hpp>
+#include <lade/support/orientation.hpp>
+#include <lade/support/tiff_tags.hpp>
 
-namespace lade::detail {
+namespace lade::support {
 
 static constexpr std::string_view exif_prefix("Exif\0\0", 6);
 static constexpr std::string_view xmp_prefix("http://ns.adobe.com/xap/1.0/\0", 29);
@@ -56,4 +56,4 @@ void orientation_search::read_jpeg(byte_view file) noexcept {
   }
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

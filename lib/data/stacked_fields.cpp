@@ -1,6 +1,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/detail/data/stacked_fields.hpp>
 #include <lade/error.hpp>
+#include <lade/support/divide_list.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -11,25 +12,8 @@
 
 namespace lade::detail {
 
-static std::string_view without_blanks_around(std::string_view text) noexcept {
-  constexpr std::string_view blanks = " \t\r\n";
-  auto begin = std::min(text.find_first_not_of(blanks), text.size());
-  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
-}
-
-std::vector<std::string> divide_list(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    auto word = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
-    word = without_blanks_around(word);
-    if (!word.empty()) words.emplace_back(word);
-  }
-  return words;
-}
-
 std::vector<std::string> field_names(std::string_view list, const std::string& stage) {
-  auto names = divide_list(list);
+  auto names = support::divide_list(list);
   for (auto each = names.begin(); each != names.end(); ++each)
     if (std::find(names.begin(), each, *each) != each)
       throw error(errc::invalid_argument, stage, fmt::format("fields has {} twice", *each));
@@ -70,18 +54,6 @@ const field& stackable_field(const sample& from, const std::string& name) {
 
 static std::string text_of(const tensor_spec& spec) {
   return std::string(name(spec.type)) + to_string(spec.shape);
-}
-
-void copy_elements(const tensor& from, std::byte* to) {
-  auto bytes = from.spec().bytes();
-  if (bytes == 0) return;
-  if (from.contiguous()) {
-    std::memcpy(to, from.bytes(), bytes);
-    return;
-  }
-  auto parts = from.shape()[0];
-  auto part_bytes = bytes / static_cast<std::size_t>(parts);
-  for (std::int64_t i = 0; i < parts; ++i, to += part_bytes) copy_elements(from[i], to);
 }
 
 void write_field(const sample& from, const std::string& name, const tensor& slot) {

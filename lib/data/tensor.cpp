@@ -1,6 +1,7 @@
 #include <lade/error.hpp>
 #include <lade/tensor.hpp>
 
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -140,6 +141,18 @@ tensor tensor::slice(std::int64_t begin, std::int64_t end) const {
   part.spec_.shape = shape().tail().prepend(end - begin);
   part.first_ += begin * strides_[0] * static_cast<std::int64_t>(element_bytes(type()));
   return part;
+}
+
+void copy_elements(const tensor& from, std::byte* to) {
+  auto bytes = from.spec().bytes();
+  if (bytes == 0) return;
+  if (from.contiguous()) {
+    std::memcpy(to, from.bytes(), bytes);
+    return;
+  }
+  auto parts = from.shape()[0];
+  auto part_bytes = bytes / static_cast<std::size_t>(parts);
+  for (std::int64_t i = 0; i < parts; ++i, to += part_bytes) copy_elements(from[i], to);
 }
 
 }  // namespace lade

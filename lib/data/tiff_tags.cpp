@@ -1,6 +1,6 @@
-#include <lade/detail/data/tiff_tags.hpp>
+#include <lade/support/tiff_tags.hpp>
 
-namespace lade::detail {
+namespace lade::support {
 
 tiff_tags::tiff_tags(byte_view file) : file_(file), high_first_(file.begins("MM")) {
   if (!high_first_ && !file.begins("II")) return;
@@ -80,4 +80,4 @@ byte_view tiff_tags::bytes_of(std::uint32_t tag) const {
   return {};
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -1,8 +1,8 @@
 #include "block_store.hpp"
 
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/memory_resource.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,9 +29,9 @@ std::shared_ptr<memory_resource> share_of(memory_resource* resource) {
 
 void require_host_accessible(std::string_view doing, const memory_resource* memory) {
   if (!memory || memory->where().is_host_accessible()) return;
-  detail::refuse_value(doing, "memory",
-                       fmt::format("{} ({})", memory->name(), to_string(memory->where())),
-                       "memory that the CPU can write");
+  support::refuse_value(doing, "memory",
+                        fmt::format("{} ({})", memory->name(), to_string(memory->where())),
+                        "memory that the CPU can write");
 }
 
 static void* map_pages(std::size_t bytes, int flags) noexcept {

@@ -1,6 +1,6 @@
 #include "figures.hpp"
 
-#include <lade/detail/common/utf8.hpp>
+#include <lade/support/utf8.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -67,11 +67,11 @@ std::string aligned(const std::vector<table_row>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], utf8_characters(row[i]));
+      widths[i] = std::max(widths[i], support::utf8_characters(row[i]));
   std::string text;
   for (auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
-      std::string padding(widths[i] - utf8_characters(row[i]), ' ');
+      std::string padding(widths[i] - support::utf8_characters(row[i]), ' ');
       text += i == 0 ? row[i] + padding : "  " + padding + row[i];
     }
     text += '\n';

@@ -1,8 +1,8 @@
 #include <lade/detail/runtime/start_thread.hpp>
 
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/metrics_server.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <array>
@@ -247,10 +247,10 @@ static metrics_socket listen_on(const metrics_server_options& options) {
 }
 
 static void require_bounds(const metrics_server_options& options) {
-  detail::require_count("metrics_server", "connections", options.connections,
-                        {.least = 1, .most = detail::most_threads});
-  detail::require_number("metrics_server", "timeout in seconds",
-                         std::chrono::duration<double>(options.timeout).count(), 1e-3, 86'400);
+  support::require_count("metrics_server", "connections", options.connections,
+                         {.least = 1, .most = support::most_threads});
+  support::require_number("metrics_server", "timeout in seconds",
+                          std::chrono::duration<double>(options.timeout).count(), 1e-3, 86'400);
 }
 
 metrics_server::clients::clients(const metrics_server_options& options,

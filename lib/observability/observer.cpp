@@ -1,8 +1,8 @@
 #include <lade/continue_on.hpp>
-#include <lade/detail/common/later.hpp>
 #include <lade/detail/observability/observer.hpp>
 #include <lade/detail/runtime/operation.hpp>
 #include <lade/runtime.hpp>
+#include <lade/support/later.hpp>
 #include <lade/task.hpp>
 #include <lade/this_context.hpp>
 
@@ -21,7 +21,7 @@ static task<> report_regularly(std::shared_ptr<run_state> run) {
   run_report report;
   auto due = clock::now();
   for (bool over = false; !over;) {
-    due = std::max(later(due, wanted.every), clock::now());
+    due = std::max(support::later(due, wanted.every), clock::now());
     over = !co_await sleep_until(due);
     auto now = run->statistics();
     report.last = over;

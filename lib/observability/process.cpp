@@ -1,5 +1,5 @@
-#include <lade/detail/common/json.hpp>
 #include <lade/process.hpp>
+#include <lade/support/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -63,7 +63,7 @@ static std::string json_or_null(const std::optional<std::uint64_t>& number) {
 }
 
 static std::string json_or_null(const std::optional<std::chrono::nanoseconds>& time) {
-  return time ? detail::json_of(std::chrono::duration<double>(*time).count(), 6) : "null";
+  return time ? support::json_of(std::chrono::duration<double>(*time).count(), 6) : "null";
 }
 
 std::string to_json(const process_statistics& process) {
@@ -79,7 +79,7 @@ std::string to_json(const process_statistics& process) {
       {"threads", json_or_null(process.threads)},
       {"descriptors", json_or_null(process.descriptors)},
   };
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 namespace detail {

@@ -1,12 +1,12 @@
 #include "figures.hpp"
 
 #include <lade/async_generator.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/printable.hpp>
 #include <lade/profile.hpp>
 #include <lade/run.hpp>
 #include <lade/shard.hpp>
+#include <lade/support/require.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/task.hpp>
 
@@ -43,7 +43,7 @@ static std::uint64_t profile_from_environment() {
   std::uint64_t items = 0;
   auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), items);
   if (failure == std::errc() && end == text.data() + text.size() && items > 0 &&
-      items <= most_in_batch)
+      items <= support::most_in_batch)
     return items;
   auto message = fmt::format(
       "lade: no profile: LADE_PROFILE must be a number of items from 1 to 1073741824, not "
@@ -59,8 +59,10 @@ std::uint64_t take_profile_wanted() {
 }
 
 static void require_profile(const profile_options& options) {
-  require_count("profile", "items", options.items, {.least = 1, .most = most_in_batch});
-  for (auto each : options.concurrency) require_count("profile", "concurrency", each, {.least = 1});
+  support::require_count("profile", "items", options.items,
+                         {.least = 1, .most = support::most_in_batch});
+  for (auto each : options.concurrency)
+    support::require_count("profile", "concurrency", each, {.least = 1});
 }
 
 // The concurrencies to try, after a trial of the stage as described.

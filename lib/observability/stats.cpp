@@ -1,9 +1,9 @@
 #include "figures.hpp"
 
-#include <lade/detail/common/json.hpp>
 #include <lade/detail/observability/stage_counters.hpp>
 #include <lade/printable.hpp>
 #include <lade/stats.hpp>
+#include <lade/support/json.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -137,28 +137,28 @@ std::string table(const run_statistics& run, const table_options& options) {
 }
 
 static std::string seconds(nanoseconds time) {
-  return detail::json_of(std::chrono::duration<double>(time).count(), 9);
+  return support::json_of(std::chrono::duration<double>(time).count(), 9);
 }
 
 static std::string to_json(const slow_item& call) {
   const std::pair<const char*, std::string> members[] = {
-      {"item", detail::json_of(call.item)},
-      {"positions", detail::json_of(call.positions)},
+      {"item", support::json_of(call.item)},
+      {"positions", support::json_of(call.positions)},
       {"duration", seconds(call.duration)},
   };
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 static std::string slowest_json(const stage_statistics& stage) {
   std::vector<std::string> calls;
   for (auto& each : stage.slowest) calls.push_back(to_json(each));
-  return detail::json_array(calls);
+  return support::json_array(calls);
 }
 
 static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
   auto ready = readiness(stage, elapsed);
   const std::pair<const char*, std::string> members[] = {
-      {"name", detail::json_of(stage.name)},
+      {"name", support::json_of(stage.name)},
       {"workers", std::to_string(stage.workers)},
       {"own_threads", std::to_string(stage.own_threads)},
       {"shared_threads", std::to_string(stage.shared_threads)},
@@ -175,8 +175,8 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"retried", std::to_string(stage.retried)},
       {"repeated", std::to_string(stage.repeated)},
       {"bytes", std::to_string(stage.bytes)},
-      {"qps", detail::json_of(qps(stage, elapsed), 3)},
-      {"readiness", ready ? detail::json_of(*ready, 4) : "null"},
+      {"qps", support::json_of(qps(stage, elapsed), 3)},
+      {"readiness", ready ? support::json_of(*ready, 4) : "null"},
       {"busy", seconds(stage.busy)},
       {"returned", seconds(stage.returned)},
       {"cpu", seconds(stage.cpu)},
@@ -198,7 +198,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
       {"output_wait_p99", seconds(stage.output_waits.quantile(0.99))},
       {"slowest", slowest_json(stage)},
   };
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 std::string to_json(const run_statistics& run) {
@@ -216,12 +216,12 @@ std::string to_json(const run_statistics& run) {
       {"sink_blocked", seconds(run.sink_blocked)},
       {"memory_wait", seconds(run.memory_wait)},
       {"delivered", std::to_string(run.delivered)},
-      {"qps", detail::json_of(qps(run), 3)},
-      {"readiness", detail::json_of(readiness(run), 4)},
-      {"stages", detail::json_array(stages)},
-      {"verdict", detail::json_of(verdict(run))},
+      {"qps", support::json_of(qps(run), 3)},
+      {"readiness", support::json_of(readiness(run), 4)},
+      {"stages", support::json_array(stages)},
+      {"verdict", support::json_of(verdict(run))},
   };
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 }  // namespace lade

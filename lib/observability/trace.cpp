@@ -1,5 +1,5 @@
-#include <lade/detail/common/json.hpp>
 #include <lade/error.hpp>
+#include <lade/support/json.hpp>
 #include <lade/trace.hpp>
 
 #include <cerrno>
@@ -63,7 +63,7 @@ trace::track trace::add_track(std::string_view name) {
   }
   write(trace_event(
       'M', added,
-      fmt::format(R"("name":"thread_name","args":{{"name":{}}})", detail::json_of(name))));
+      fmt::format(R"("name":"thread_name","args":{{"name":{}}})", support::json_of(name))));
   return added;
 }
 
@@ -72,7 +72,7 @@ void trace::add_span(track where, std::string_view name, clock::time_point start
   write(trace_event(
       'X', where,
       fmt::format(FMT_COMPILE(R"("ts":{},"dur":{},"name":{},"args":{{"positions":"{}"}})"),
-                  microseconds(start), microseconds(start_ + (end - start)), detail::json_of(name),
+                  microseconds(start), microseconds(start_ + (end - start)), support::json_of(name),
                   to_string(item))));
 }
 
@@ -91,13 +91,13 @@ void trace::add_levels(std::string_view name, std::initializer_list<level> level
   write(trace_event(
       'C', 0,
       fmt::format(FMT_COMPILE(R"("ts":{},"name":{},"args":{})"), microseconds(clock::now()),
-                  detail::json_of(name), detail::json_object(values))));
+                  support::json_of(name), support::json_object(values))));
 }
 
 void trace::add_io(std::string_view name, std::string_view what, clock::time_point start,
                    clock::time_point end, std::int64_t result) {
-  auto same = fmt::format(R"(,"cat":"io","id":{},"name":{})", calls_++, detail::json_of(name));
-  auto about = fmt::format(R"(,"args":{{"of":{},"result":{}}})", detail::json_of(what), result);
+  auto same = fmt::format(R"(,"cat":"io","id":{},"name":{})", calls_++, support::json_of(name));
+  auto about = fmt::format(R"(,"args":{{"of":{},"result":{}}})", support::json_of(what), result);
   write(trace_event('b', 0, "\"ts\":" + microseconds(start) + same + about) +
         trace_event('e', 0, "\"ts\":" + microseconds(end) + same));
 }

@@ -1,5 +1,5 @@
 #include <lade/autotune.hpp>
-#include <lade/detail/common/require.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,12 +27,13 @@ std::string to_code(std::span<const stage_setting> settings) {
 namespace detail {
 
 void require_concurrency(std::string_view stage, unsigned concurrency, unsigned least) {
-  if (concurrency != automatic) require_count(stage, "concurrency", concurrency, {.least = least});
+  if (concurrency != automatic)
+    support::require_count(stage, "concurrency", concurrency, {.least = least});
 }
 
 void require_tuning(std::string_view run, const tune_options& options) {
-  require_count(run, "tune.most", options.most, {.least = 1});
-  require_count(run, "tune.cpus", options.cpus, {.most = most_threads});
+  support::require_count(run, "tune.most", options.most, {.least = 1});
+  support::require_count(run, "tune.cpus", options.cpus, {.most = support::most_threads});
 }
 
 unsigned cpus_to_use(const tune_options& options, unsigned threads) noexcept {

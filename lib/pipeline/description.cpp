@@ -1,8 +1,8 @@
 #include <lade/description.hpp>
-#include <lade/detail/common/json.hpp>
 #include <lade/detail/pipeline/node.hpp>
 #include <lade/detail/pipeline/plan.hpp>
 #include <lade/printable.hpp>
+#include <lade/support/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -114,6 +114,8 @@ static std::string_view name_of(stage_ordering ordering) {
   return names.at(static_cast<std::size_t>(ordering));
 }
 
+using support::json_of;
+
 static std::string json_of(const std::optional<std::uint64_t>& number) {
   return number ? std::to_string(*number) : "null";
 }
@@ -155,30 +157,29 @@ static std::string json_of(const stage_description& stage) {
   for (auto each : stage.inputs) inputs.push_back(std::to_string(each));
   std::vector<std::pair<const char*, std::string>> options;
   for (const auto& [option, value] : stage.options)
-    options.emplace_back(option.c_str(), detail::json_of(std::string_view(value)));
+    options.emplace_back(option.c_str(), json_of(std::string_view(value)));
   const std::vector<std::pair<const char*, std::string>> members{
-      {"name", detail::json_of(std::string_view(stage.name))},
-      {"kind", detail::json_of(std::string_view(stage.kind))},
-      {"inputs", detail::json_array(inputs)},
-      {"cardinality", detail::json_of(name_of(stage.cardinality))},
-      {"executor", detail::json_of(name_of(stage.executor))},
-      {"ordering", detail::json_of(name_of(stage.ordering))},
-      {"options", detail::json_object(options)},
+      {"name", json_of(std::string_view(stage.name))},
+      {"kind", json_of(std::string_view(stage.kind))},
+      {"inputs", support::json_array(inputs)},
+      {"cardinality", json_of(name_of(stage.cardinality))},
+      {"executor", json_of(name_of(stage.executor))},
+      {"ordering", json_of(name_of(stage.ordering))},
+      {"options", support::json_object(options)},
       {"size", json_of(stage.size)},
       {"held_items", json_of(stage.held_items)},
       {"held_bytes", json_of(stage.held_bytes)},
-      {"refuses_state", stage.refuses_state.empty()
-                            ? "null"
-                            : detail::json_of(std::string_view(stage.refuses_state))}};
-  return detail::json_object(members);
+      {"refuses_state",
+       stage.refuses_state.empty() ? "null" : json_of(std::string_view(stage.refuses_state))}};
+  return support::json_object(members);
 }
 
 std::string to_json(const pipeline_description& pipeline) {
   std::vector<std::string> stages;
   for (const auto& each : pipeline.stages) stages.push_back(json_of(each));
   const std::vector<std::pair<const char*, std::string>> members{
-      {"stages", detail::json_array(stages)}};
-  return detail::json_object(members);
+      {"stages", support::json_array(stages)}};
+  return support::json_object(members);
 }
 
 }  // namespace lade

@@ -1,6 +1,6 @@
-#include <lade/detail/common/json.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/failure.hpp>
+#include <lade/support/json.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +12,14 @@ namespace lade {
 
 std::string to_json(const failure_record& failure) {
   const std::pair<const char*, std::string> members[] = {
-      {"stage", detail::json_of(failure.stage)},
-      {"item", detail::json_of(failure.item)},
-      {"what", detail::json_of(failure.what)},
+      {"stage", support::json_of(failure.stage)},
+      {"item", support::json_of(failure.item)},
+      {"what", support::json_of(failure.what)},
       {"attempts", std::to_string(failure.attempts)},
-      {"positions", detail::json_of(failure.positions)},
+      {"positions", support::json_of(failure.positions)},
       {"epoch", std::to_string(failure.epoch)},
   };
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 static std::string also_failed(const std::vector<stage_error>& others) {
@@ -47,10 +47,10 @@ std::chrono::nanoseconds pause_after(const retry& how, unsigned attempt, double 
 }
 
 void require_retry(std::string_view doing, const retry& how) {
-  detail::require_count(doing, "retry.attempts", how.attempts);
-  detail::require_duration(doing, "retry.pause", how.pause);
-  detail::require_number(doing, "retry.growth", how.growth, 0, 1e6);
-  detail::require_number(doing, "retry.jitter", how.jitter, 0, 1);
+  support::require_count(doing, "retry.attempts", how.attempts);
+  support::require_duration(doing, "retry.pause", how.pause);
+  support::require_number(doing, "retry.growth", how.growth, 0, 1e6);
+  support::require_number(doing, "retry.jitter", how.jitter, 0, 1);
 }
 
 namespace detail {
@@ -83,15 +83,15 @@ std::chrono::nanoseconds time_limits::left(std::chrono::nanoseconds since_first)
 
 void require_budget(std::string_view stage, const error_budget& budget,
                     std::optional<on_error> policy) {
-  if (budget.rate) require_number(stage, "error_budget.rate", *budget.rate, 0, 1);
+  if (budget.rate) support::require_number(stage, "error_budget.rate", *budget.rate, 0, 1);
   if (budget.is_given() && policy == on_error::fail)
     throw error(errc::invalid_argument, stage, "error_budget has no effect with on_error::fail");
 }
 
 void require_limits(std::string_view stage, std::chrono::nanoseconds timeout,
                     std::chrono::nanoseconds deadline) {
-  require_duration(stage, "timeout", timeout);
-  require_duration(stage, "deadline", deadline);
+  support::require_duration(stage, "timeout", timeout);
+  support::require_duration(stage, "deadline", deadline);
 }
 
 bool exceeds(const error_budget& budget, std::uint64_t failed, std::uint64_t started) noexcept {

@@ -1,5 +1,5 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,13 +19,15 @@ static run_options options_of_rest(run_options options) {
 }
 
 static void require_run(const run_options& options) {
-  if (options.ready != automatic) require_count("run", "ready", options.ready, {.least = 1});
+  if (options.ready != automatic)
+    support::require_count("run", "ready", options.ready, {.least = 1});
   require_retry("run", options.retry);
   require_budget("run", options.error_budget);
   require_tuning("run", options.tune);
-  require_duration("run", "stall.after", options.stall.after);
+  support::require_duration("run", "stall.after", options.stall.after);
   if (options.report.to)
-    require_duration("run", "report.every", options.report.every, std::chrono::nanoseconds(1));
+    support::require_duration("run", "report.every", options.report.every,
+                              std::chrono::nanoseconds(1));
 }
 
 run_state::run_state(lade::runtime& where, const run_options& options, scope& children,

@@ -1,8 +1,8 @@
-#include <lade/detail/common/json.hpp>
 #include <lade/detail/pipeline/index.hpp>
 #include <lade/detail/pipeline/progress.hpp>
 #include <lade/error.hpp>
 #include <lade/state.hpp>
+#include <lade/support/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -18,13 +18,13 @@ namespace lade {
 
 static constexpr std::uint64_t state_version = 5;
 
-using detail::json_of;
-using detail::json_of_bytes;  // paths may have any bytes
+using support::json_of;
+using support::json_of_bytes;  // paths may have any bytes
 
 static std::string json_of(const std::vector<std::string>& texts) {
   std::vector<std::string> values;
   for (auto& text : texts) values.push_back(json_of_bytes(text));
-  return detail::json_array(values);
+  return support::json_array(values);
 }
 
 static std::string json_of(const state::source& source) {
@@ -37,13 +37,13 @@ static std::string json_of(const state::source& source) {
       {"first", std::to_string(source.first)},
       {"since", json_of(source.since)},
   };
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 static std::string json_of(const std::vector<state::source>& sources) {
   std::vector<std::string> values;
   for (auto& each : sources) values.push_back(json_of(each));
-  return detail::json_array(values);
+  return support::json_array(values);
 }
 
 static std::string json_of(const std::vector<state::choices>& chosen) {
@@ -54,9 +54,9 @@ static std::string json_of(const std::vector<state::choices>& chosen) {
         {"delivered", json_of(each.delivered)},
         {"items", std::to_string(each.items)},
     };
-    values.push_back(detail::json_object(members));
+    values.push_back(support::json_object(members));
   }
-  return detail::json_array(values);
+  return support::json_array(values);
 }
 
 std::string to_json(const state& saved) {
@@ -79,7 +79,7 @@ std::string to_json(const state& saved) {
     members.insert(members.end(), {{"steps", std::to_string(saved.steps)},
                                    {"steps_taken", std::to_string(saved.steps_taken)},
                                    {"steps_repeated", std::to_string(saved.steps_repeated)}});
-  return detail::json_object(members);
+  return support::json_object(members);
 }
 
 namespace detail {

@@ -1,6 +1,6 @@
-#include <lade/detail/common/later.hpp>
 #include <lade/detail/runtime/alarm.hpp>
 #include <lade/runtime.hpp>
+#include <lade/support/later.hpp>
 
 #include <algorithm>
 #include <mutex>
@@ -39,7 +39,7 @@ class alarm::shared_timer : private timer {
         where_(execution.runtime->reactor()),
         time_(limit, now, waited_for_memory(execution, now)),
         late_(std::move(late)) {
-    deadline = later(now, limit);
+    deadline = support::later(now, limit);
     fired = [](timer& self) noexcept { static_cast<shared_timer&>(self).check(); };
   }
 

@@ -1,7 +1,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/byte_reader.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 #include <lade/url.hpp>
 
 #include <algorithm>
@@ -84,7 +84,8 @@ static async_generator<buffer> stream_chunks(std::shared_ptr<const byte_reader> 
 }
 
 async_generator<buffer> stream(std::shared_ptr<const byte_reader> from, stream_options options) {
-  detail::require_count("stream " + from->name(), "chunk_bytes", options.chunk_bytes, {.least = 1});
+  support::require_count("stream " + from->name(), "chunk_bytes", options.chunk_bytes,
+                         {.least = 1});
   if (options.offset > from->size())
     throw error(errc::invalid_argument, "stream " + from->name(),
                 fmt::format("offset {} is behind its end at {}", options.offset, from->size()));
@@ -99,7 +100,7 @@ stream_reader::stream_reader(std::shared_ptr<const byte_reader> from, std::size_
       end_(reader_->size()),
       chunk_bytes_(reader_->is_in_memory() ? reader_->size() : chunk_bytes),
       name_(without_secrets(reader_->name())) {
-  detail::require_count("read " + name_, "chunk_bytes", chunk_bytes, {.least = 1});
+  support::require_count("read " + name_, "chunk_bytes", chunk_bytes, {.least = 1});
 }
 
 // Reads the next chunk into ready_ if it is empty. Returns false at the end.

@@ -1,8 +1,8 @@
 #include <lade/continue_on.hpp>
 #include <lade/detail/common/fatal.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/runtime.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,9 +37,9 @@ runtime::runtime(const runtime_options& options)
       kind_(options.reactor),
       process_(getpid()) {
   if (kind_ == reactor_kind::automatic) kind_ = reactor_from_environment();
-  detail::require_count("make a runtime", "threads", options.threads,
-                        {.most = detail::most_threads});
-  detail::require_count("make a runtime", "reactors", options.reactors, {.most = 1024});
+  support::require_count("make a runtime", "threads", options.threads,
+                         {.most = support::most_threads});
+  support::require_count("make a runtime", "reactors", options.reactors, {.most = 1024});
   reactors_.resize(most_reactors(options));
   pool_ = std::make_unique<thread_pool>(thread_pool_options{.threads = options.threads});
   watchdog_ = std::make_unique<detail::watchdog>();

@@ -2,10 +2,10 @@
 
 #include <lade/detail/common/fatal.hpp>
 #include <lade/detail/common/futex.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/runtime/activity.hpp>
 #include <lade/detail/runtime/job_queue.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 #include <lade/thread_pool.hpp>
 
 #include <algorithm>
@@ -213,12 +213,12 @@ static void pin(std::thread& thread, const std::vector<unsigned>& cpus) {
 
 static void require_pool(const thread_pool_options& options) {
   constexpr auto doing = "make a thread pool";
-  detail::require_count(doing, "threads", options.threads, {.most = detail::most_threads});
+  support::require_count(doing, "threads", options.threads, {.most = support::most_threads});
   for (auto cpu : options.cpus)
-    detail::require_count(doing, "a number in cpus", cpu, {.most = CPU_SETSIZE - 1});
+    support::require_count(doing, "a number in cpus", cpu, {.most = CPU_SETSIZE - 1});
   constexpr unsigned most_nodes = 1024;  // the limit of Linux
   if (options.numa_node)
-    detail::require_count(doing, "numa_node", *options.numa_node, {.most = most_nodes - 1});
+    support::require_count(doing, "numa_node", *options.numa_node, {.most = most_nodes - 1});
 }
 
 thread_pool::thread_pool(const thread_pool_options& options) : state_(std::make_unique<state>()) {

@@ -1,9 +1,9 @@
 #include <lade/batch.hpp>
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/data/stacked_fields.hpp>
 #include <lade/detail/stages/concurrent.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 #include <lade/this_context.hpp>
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 namespace lade {
 
 batch_stage::batch_stage(const batch_options& options) : options_(options) {
-  detail::require_count("batch", "size", options.size, {.least = 1, .most = detail::most_in_batch});
+  support::require_count("batch", "size", options.size,
+                         {.least = 1, .most = support::most_in_batch});
 }
 
 void taken_sample::done() {
@@ -212,9 +213,9 @@ slot_batching::slot_batching(const batch_into_options& options, std::string name
       memory_(share_of(options.memory)),
       name_(std::move(name)),
       writer_(std::move(writer)) {
-  require_count(name_, "size", options.size, {.least = 1});
+  support::require_count(name_, "size", options.size, {.least = 1});
   require_concurrency(name_, options.concurrency);
-  require_count(name_, "buffer", options.buffer.value_or(0));
+  support::require_count(name_, "buffer", options.buffer.value_or(0));
   require_retry(name_, options.retry);
   require_budget(name_, options.error_budget, options.on_error);
   require_limits(name_, options.timeout, options.deadline);

@@ -1,5 +1,5 @@
 #include <lade/bucket.hpp>
-#include <lade/detail/common/require.hpp>
+#include <lade/support/require.hpp>
 
 #include <functional>
 #include <string>
@@ -15,9 +15,11 @@ static constexpr auto no_limit = ~std::size_t{0};
 void require_buckets(const bucket_options& options, const std::string& stage) {
   auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
   if (options.size != no_limit)
-    require_count(stage, "size", options.size, {.least = 1, .most = most_in_batch});
+    support::require_count(stage, "size", options.size,
+                           {.least = 1, .most = support::most_in_batch});
   if (options.padded != no_limit)
-    require_count(stage, "padded", options.padded, {.least = 1, .most = most_elements});
+    support::require_count(stage, "padded", options.padded,
+                           {.least = 1, .most = support::most_elements});
   require_budget(stage, options.error_budget, options.on_error);
   if (options.size == no_limit && options.padded == no_limit)
     refuse("neither a batch size nor a budget of padded elements");

@@ -1,6 +1,6 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/flat_map.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ std::uint64_t most_held(const flat_map_options& options) noexcept {
 flat_map_settings::flat_map_settings(const flat_map_options& given, std::string stage)
     : options(given), name(std::move(stage)) {
   require_concurrency(name, options.concurrency, 1);
-  require_count(name, "buffer", options.buffer);
+  support::require_count(name, "buffer", options.buffer);
   require_budget(name, options.error_budget, options.on_error);
 }
 

@@ -1,7 +1,7 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/from_shards.hpp>
 #include <lade/random.hpp>
+#include <lade/support/require.hpp>
 
 #include <utility>
 
@@ -15,8 +15,8 @@ sharded_options::sharded_options(const from_shards_options& given, std::uint64_t
   if (rank >= world || shards < world)
     throw error(errc::invalid_argument, name_,
                 fmt::format("rank {} of {} for {} shards", rank, world, shards));
-  require_count(name_, "concurrency", given.concurrency, {.least = 1});
-  require_count(name_, "buffer", given.buffer);
+  support::require_count(name_, "concurrency", given.concurrency, {.least = 1});
+  support::require_count(name_, "buffer", given.buffer);
   given_.name = {};  // its text may die
 }
 

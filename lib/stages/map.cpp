@@ -1,5 +1,5 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/map.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ map_settings::map_settings(const map_options& options, std::string name,
       kind_(options.kind.empty() ? "map" : options.kind) {
   if (options_.concurrency == 0) options_.concurrency = default_concurrency;
   require_concurrency(name_, options_.concurrency);
-  require_count(name_, "buffer", options.buffer.value_or(0));
+  support::require_count(name_, "buffer", options.buffer.value_or(0));
   require_retry(name_, options.retry);
   require_budget(name_, options.error_budget,
                  options.substitute.has_value() ? std::nullopt : options.on_error);

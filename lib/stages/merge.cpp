@@ -1,6 +1,6 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/merge.hpp>
+#include <lade/support/require.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -94,7 +94,7 @@ turn_order::turn_order(const merge_options& options, std::size_t inputs, std::ui
                 fmt::format("the number of weights must be {}, that of its inputs; it is {}",
                             inputs, weights_.size()));
   if (inputs == 0) return;
-  require_weights("merge", weights_);
+  support::require_weights("merge", weights_);
   for (auto most = std::ranges::max(weights_); auto& each : weights_)
     each /= most;  // keeps their sum finite
   live_ -= static_cast<std::size_t>(std::ranges::count(weights_, 0.0));

@@ -1,7 +1,7 @@
 #include <lade/buffer_pool.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
 #include <lade/pad.hpp>
+#include <lade/support/require.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -92,7 +92,7 @@ static void require_value(element_type type, double value) {
   bool half = type == element_type::f16 || type == element_type::bf16;
   bool fits = with_element(type, [&](auto e) { return represents<decltype(e)>(value); });
   if (fits && (!half || value == 0)) return;
-  throw error(errc::invalid_argument, "fill up with " + number_text(value),
+  throw error(errc::invalid_argument, "fill up with " + support::number_text(value),
               "no value for elements of " + std::string(name(type)));
 }
 
@@ -107,8 +107,9 @@ static void fill_up(element_type type, double value, std::byte* begin, std::byte
 
 void require_padding(const pad_options& options, const std::string& stage) {
   auto refuse = [&](std::string_view why) { throw error(errc::invalid_argument, stage, why); };
-  require_count(stage, "length", options.length, {.most = most_elements});
-  require_count(stage, "multiple_of", options.multiple_of, {.least = 1, .most = most_in_batch});
+  support::require_count(stage, "length", options.length, {.most = support::most_elements});
+  support::require_count(stage, "multiple_of", options.multiple_of,
+                         {.least = 1, .most = support::most_in_batch});
   require_concurrency(stage, options.concurrency, 1);
   require_budget(stage, options.error_budget, options.on_error);
   if (options.length % options.multiple_of != 0)
@@ -122,8 +123,10 @@ void require_packing(const pack_options& options, const std::string& stage) {
 }
 
 void require_rows(const pack_rows_options& options, const std::string& stage) {
-  require_count(stage, "length", options.length, {.least = 1, .most = most_elements});
-  require_count(stage, "open_rows", options.open_rows, {.least = 1, .most = most_in_batch});
+  support::require_count(stage, "length", options.length,
+                         {.least = 1, .most = support::most_elements});
+  support::require_count(stage, "open_rows", options.open_rows,
+                         {.least = 1, .most = support::most_in_batch});
   require_budget(stage, options.error_budget, options.on_error);
 }
 

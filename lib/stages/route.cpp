@@ -1,9 +1,9 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
 #include <lade/error.hpp>
 #include <lade/route.hpp>
 #include <lade/route_batches.hpp>
+#include <lade/support/require.hpp>
 
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ route_settings::route_settings(const route_options& options, std::string stage,
       paths(paths_in_all),
       buffer(options.buffer),
       policy{.finally = options.on_error, .budget = options.error_budget} {
-  require_count(name, "buffer", options.buffer);
+  support::require_count(name, "buffer", options.buffer);
   require_budget(name, options.error_budget, options.on_error);
 }
 

@@ -1,8 +1,8 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/data/stacked_fields.hpp>
 #include <lade/error.hpp>
 #include <lade/pad.hpp>
 #include <lade/stack.hpp>
+#include <lade/support/require.hpp>
 
 #include <span>
 #include <utility>

@@ -1,6 +1,6 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/stages/link.hpp>
 #include <lade/detail/stages/split.hpp>
+#include <lade/support/require.hpp>
 #include <lade/tee.hpp>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace lade::detail {
 
 tee_core::tee_core(const tee_options& options)
     : buffer_(options.buffer), name_(options.name.empty() ? "tee" : options.name) {
-  require_count(name_, "buffer", options.buffer);
+  support::require_count(name_, "buffer", options.buffer);
 }
 
 // The stage ends with its shortest path.

@@ -1,5 +1,5 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 #include <lade/through.hpp>
 
 #include <iterator>

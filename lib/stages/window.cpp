@@ -1,14 +1,14 @@
-#include <lade/detail/common/require.hpp>
 #include <lade/error.hpp>
+#include <lade/support/require.hpp>
 #include <lade/window.hpp>
 
 namespace lade {
 
 window_stage::window_stage(std::size_t size, const window_options& options)
     : size_(size), step_(options.step) {
-  constexpr detail::bounds allowed{.least = 1, .most = detail::most_in_batch};
-  detail::require_count("window", "size", size, allowed);
-  detail::require_count("window", "step", step_, allowed);
+  constexpr support::bounds allowed{.least = 1, .most = support::most_in_batch};
+  support::require_count("window", "size", size, allowed);
+  support::require_count("window", "step", step_, allowed);
 }
 
 detail::node_facts window_stage::facts(detail::node_ptr in) const {

@@ -6,9 +6,9 @@
 #include "wav_source.hpp"
 #include "window_start.hpp"
 
-#include <lade/detail/common/load_little.hpp>
 #include <lade/error.hpp>
 #include <lade/media/av/decoder.hpp>
+#include <lade/support/little_endian.hpp>
 
 #include <algorithm>
 #include <array>
@@ -144,7 +144,7 @@ static std::int64_t discarded_at_end(const AVPacket& packet) noexcept {
   std::size_t size = 0;
   const auto* data = av_packet_get_side_data(&packet, AV_PKT_DATA_SKIP_SAMPLES, &size);
   if (data == nullptr || size < 8) return 0;
-  return io::load_little<std::uint32_t>(reinterpret_cast<const std::byte*>(data) + 4);
+  return support::load_little<std::uint32_t>(reinterpret_cast<const std::byte*>(data) + 4);
 }
 
 // Counts the samples of a stream by the times of its packets. The result may be smaller by up to

@@ -4,8 +4,8 @@
 # except in lines, and prints the counted names; those of types with --list.
 #
 # - Private: lib, include/lade/detail, and the namespace detail of public headers; also the backends
-#   of the reactor, which once were in io. Public: the rest of include/lade/*.hpp. So a type that
-#   moves from one to the other still counts.
+#   of the reactor, which once were in io. Public: the rest of include/lade/*.hpp, and
+#   include/lade/support. So a type that moves from one to the other still counts.
 # - Fields: data members of the struct that a stage is opened with: open_context, once `opening`.
 #   By value: adds the public data members of each class of the core that such a member holds, and so
 #   on. Values in std::optional, std::vector and other templates are held. Reachable: also follows
@@ -159,7 +159,8 @@ def main(root, list_types, tests):
     backends = [p for name in ("uring", "fallback", "reactor") for p in root.glob(f"io/{name}.[ch]pp")]
     private = [*root.glob("lib/**/*.[ch]pp"), *root.glob("include/lade/detail/**/*.hpp"), *backends]
     texts = {path: path.read_text() for path in private}
-    headers = {path: path.read_text() for path in root.glob("include/lade/*.hpp")}
+    headers = {path: path.read_text() for glob in ("*.hpp", "support/*.hpp")
+               for path in (root / "include/lade").glob(glob)}
     hidden = [*texts.values(), *(part for text in headers.values() for part in PRIVATE.findall(text))]
     shown = [PRIVATE.sub("", text) for text in headers.values()]
     for what, parts in ("private", hidden), ("public", shown):

@@ -1,9 +1,9 @@
 #include "../support/json.hpp"
 #include "../support/seed.hpp"
 
-#include <lade/detail/common/json.hpp>
-#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
+#include <lade/support/json.hpp>
+#include <lade/support/json_reader.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using testing::ThrowsMessage;
 
 static bool is_read(std::string_view text) {
   try {
-    json_reader json(text, "text");
+    support::json_reader json(text, "text");
     json.skip();
     json.end();
     return true;
@@ -31,10 +31,12 @@ static bool is_read(std::string_view text) {
   }
 }
 
-static std::string string_of(std::string_view text) { return json_reader(text, "text").string(); }
+static std::string string_of(std::string_view text) {
+  return support::json_reader(text, "text").string();
+}
 
 TEST(JsonReader, ReadsObjectsAndArrays) {
-  json_reader json(R"( {"a": [1, 2.5, -3e2], "b": {"c": null, "d": true}} )", "text");
+  support::json_reader json(R"( {"a": [1, 2.5, -3e2], "b": {"c": null, "d": true}} )", "text");
   std::vector<double> numbers;
   bool flag = false;
   json.object([&](const std::string& name) {
@@ -61,15 +63,16 @@ TEST(JsonReader, DecodesEscapes) {
 }
 
 TEST(JsonReader, DistinguishesIntegersFromNumbers) {
-  EXPECT_EQ(std::get<std::int64_t>(json_reader("9223372036854775807", "t").any_number()),
+  EXPECT_EQ(std::get<std::int64_t>(support::json_reader("9223372036854775807", "t").any_number()),
             std::numeric_limits<std::int64_t>::max());
-  EXPECT_EQ(std::get<double>(json_reader("1.0", "t").any_number()), 1.0);
-  EXPECT_EQ(std::get<double>(json_reader("1e2", "t").any_number()), 100.0);
-  EXPECT_EQ(json_reader("18446744073709551615", "t").unsigned_integer(), ~std::uint64_t{0});
-  EXPECT_THROW(json_reader("9223372036854775808", "t").integer(), error);
-  EXPECT_THROW(json_reader("-1", "t").unsigned_integer(), error);
-  EXPECT_THROW(json_reader("1.5", "t").integer(), error);
-  EXPECT_THROW(json_reader("1e999", "t").number(), error);
+  EXPECT_EQ(std::get<double>(support::json_reader("1.0", "t").any_number()), 1.0);
+  EXPECT_EQ(std::get<double>(support::json_reader("1e2", "t").any_number()), 100.0);
+  EXPECT_EQ(support::json_reader("18446744073709551615", "t").unsigned_integer(),
+            ~std::uint64_t{0});
+  EXPECT_THROW(support::json_reader("9223372036854775808", "t").integer(), error);
+  EXPECT_THROW(support::json_reader("-1", "t").unsigned_integer(), error);
+  EXPECT_THROW(support::json_reader("1.5", "t").integer(), error);
+  EXPECT_THROW(support::json_reader("1e999", "t").number(), error);
 }
 
 TEST(JsonReader, RefusesTextOutsideTheGrammar) {
@@ -117,11 +120,11 @@ TEST(JsonReader, RefusesTextOutsideTheGrammar) {
 }
 
 TEST(JsonReader, ErrorsNameTheTextTheLineAndTheByte) {
-  EXPECT_THAT([] { json_reader("[1, x]", "a.json").skip(); },
+  EXPECT_THAT([] { support::json_reader("[1, x]", "a.json").skip(); },
               ThrowsMessage<error>("read a.json: byte 4: expected a value"));
-  EXPECT_THAT([] { json_reader("1", "a.jsonl", 7).string(); },
+  EXPECT_THAT([] { support::json_reader("1", "a.jsonl", 7).string(); },
               ThrowsMessage<error>("read a.jsonl: line 7, byte 0: expected a string"));
-  EXPECT_THAT([] { json_reader(R"({"a":1,"a":2})", "a.json").skip(); },
+  EXPECT_THAT([] { support::json_reader(R"({"a":1,"a":2})", "a.json").skip(); },
               ThrowsMessage<error>("read a.json: byte 13: an object has the name \"a\" twice"));
 }
 
@@ -129,8 +132,8 @@ TEST(JsonReader, NestingIsBounded) {
   auto nested = [](std::size_t levels) {
     return std::string(levels, '[') + std::string(levels, ']');
   };
-  EXPECT_TRUE(is_read(nested(json_reader::max_depth)));
-  EXPECT_FALSE(is_read(nested(json_reader::max_depth + 1)));
+  EXPECT_TRUE(is_read(nested(support::json_reader::max_depth)));
+  EXPECT_FALSE(is_read(nested(support::json_reader::max_depth + 1)));
   EXPECT_FALSE(is_read(std::string(10'000'000, '[')));
 }
 
@@ -141,7 +144,7 @@ TEST(JsonReader, ReadsWhatIsWrittenForAnyBytes) {
   for (int round = 0; round < 500; ++round) {
     std::string text;
     for (auto n = random() % 50; n > 0; --n) text += static_cast<char>(random() % 128);
-    EXPECT_EQ(string_of(detail::json_of(text)), text);
+    EXPECT_EQ(string_of(support::json_of(text)), text);
   }
 }
 

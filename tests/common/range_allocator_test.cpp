@@ -1,4 +1,4 @@
-#include <lade/detail/common/range_allocator.hpp>
+#include <lade/support/range_allocator.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ static std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte
 static constexpr std::uintptr_t base = std::uintptr_t{1} << 60;
 
 TEST(RangeAllocator, HandsOutTheSmallestRangeThatFits) {
-  range_allocator ranges;
+  support::range_allocator ranges;
   ranges.add({at(base), 1 << 20});
   ranges.add({at(base + (1 << 24)), 4096});
   EXPECT_EQ(ranges.allocate(4096, 64), at(base + (1 << 24)));
@@ -29,7 +29,7 @@ TEST(RangeAllocator, HandsOutTheSmallestRangeThatFits) {
 }
 
 TEST(RangeAllocator, RefusesWhatDoesNotFit) {
-  range_allocator ranges;
+  support::range_allocator ranges;
   EXPECT_EQ(ranges.allocate(1, 64), nullptr);
   ranges.add({at(base + 64), 4096});
   EXPECT_EQ(ranges.allocate(4097, 64), nullptr);
@@ -39,7 +39,7 @@ TEST(RangeAllocator, RefusesWhatDoesNotFit) {
 }
 
 TEST(RangeAllocator, JoinsFreeNeighboursOfOneRegionOnly) {
-  range_allocator ranges;
+  support::range_allocator ranges;
   ranges.add({at(base), 4096});
   ranges.add({at(base + 4096), 4096});
   auto* first = ranges.allocate(4096, 64);
@@ -52,7 +52,7 @@ TEST(RangeAllocator, JoinsFreeNeighboursOfOneRegionOnly) {
 }
 
 TEST(RangeAllocator, ReturnsARegionOnceItIsFree) {
-  range_allocator ranges;
+  support::range_allocator ranges;
   ranges.add({at(base), 4096});
   auto* first = ranges.allocate(64, 64);
   auto* second = ranges.allocate(64, 64);
@@ -63,7 +63,7 @@ TEST(RangeAllocator, ReturnsARegionOnceItIsFree) {
 
 TEST(RangeAllocator, AnAllocationThatRunsOutOfMemoryChangesNothing) {
   if (!test::allocations_can_fail) GTEST_SKIP() << "the operator new of TSan does not fail";
-  range_allocator ranges;
+  support::range_allocator ranges;
   ranges.add({at(base + 64), 1 << 20});
   for (unsigned allowed = 0;; ++allowed) {
     std::byte* got = nullptr;
@@ -86,7 +86,7 @@ TEST(RangeAllocator, RangesDoNotOverlap) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   constexpr std::size_t region_bytes = 1 << 20;
-  range_allocator ranges;
+  support::range_allocator ranges;
   for (std::uintptr_t i = 0; i < 3; ++i) ranges.add({at(base + i * region_bytes), region_bytes});
   std::map<std::byte*, std::size_t> used;
   std::size_t used_bytes = 0;

@@ -6,8 +6,6 @@
 #include <lade/cache.hpp>
 #include <lade/channel.hpp>
 #include <lade/cut.hpp>
-#include <lade/detail/common/later.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/failure.hpp>
 #include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
@@ -22,6 +20,8 @@
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
 #include <lade/stack.hpp>
+#include <lade/support/later.hpp>
+#include <lade/support/require.hpp>
 #include <lade/task.hpp>
 #include <lade/tee.hpp>
 #include <lade/thread_pool.hpp>
@@ -216,7 +216,7 @@ TEST(Require, RatesAreFromZeroToOne) {
   const auto more = std::nextafter(1.0, 2.0);
   for (double wrong : {1.5, more, -1.0, -1e-300, HUGE_VAL, -HUGE_VAL, nan}) {
     const auto text =
-        "error_budget.rate is " + detail::number_text(wrong) + "; it must be from 0 to 1";
+        "error_budget.rate is " + support::number_text(wrong) + "; it must be from 0 to 1";
     for (auto& each : use(wrong)) EXPECT_THAT(each, refused(text.c_str()));
     EXPECT_THAT([&] { map(same, {.retry = {.jitter = wrong}}); }, refused("retry.jitter is "));
   }
@@ -248,12 +248,12 @@ TEST(RetryPause, IsANumberWhateverTheOptionsAre) {
 TEST(Later, SaturatesAtTheLastTimePoint) {
   using time_point = std::chrono::steady_clock::time_point;
   auto now = std::chrono::steady_clock::now();
-  EXPECT_EQ(detail::later(now, 5s), now + 5s);
-  EXPECT_EQ(detail::later(now, -5s), now - 5s);
-  EXPECT_EQ(detail::later(now, std::chrono::nanoseconds::max()), time_point::max());
-  EXPECT_EQ(detail::later(now, std::chrono::nanoseconds::min()),
+  EXPECT_EQ(support::later(now, 5s), now + 5s);
+  EXPECT_EQ(support::later(now, -5s), now - 5s);
+  EXPECT_EQ(support::later(now, std::chrono::nanoseconds::max()), time_point::max());
+  EXPECT_EQ(support::later(now, std::chrono::nanoseconds::min()),
             now + std::chrono::nanoseconds::min());
-  EXPECT_EQ(detail::later(time_point::max(), 1ns), time_point::max());
+  EXPECT_EQ(support::later(time_point::max(), 1ns), time_point::max());
 }
 
 // Limits that are none: what they bound ends by itself.

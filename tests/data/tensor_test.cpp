@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <vector>
 
 namespace lade::tensor_test {
 
@@ -58,6 +61,17 @@ TEST(Tensor, KnowsWhetherItIsContiguous) {
   tensor image(element_type::u8, {2, 3, 4});
   EXPECT_TRUE(image.contiguous());
   EXPECT_FALSE(tensor(image.spec(), {12, 1, 3}, image.memory(), image.bytes()).contiguous());
+}
+
+TEST(Tensor, ElementsAreCopiedInTheOrderOfTheirIndicesWhateverTheStrides) {
+  tensor rows(element_type::u16, {2, 3});
+  std::iota(rows.data<std::uint16_t>(), rows.data<std::uint16_t>() + 6, std::uint16_t{0});
+  tensor columns({element_type::u16, {3, 2}}, {1, 3}, rows.memory(), rows.bytes());
+  std::vector<std::uint16_t> copied(6);
+  copy_elements(columns, reinterpret_cast<std::byte*>(copied.data()));
+  EXPECT_THAT(copied, testing::ElementsAre(0, 3, 1, 4, 2, 5));
+  copy_elements(rows, reinterpret_cast<std::byte*>(copied.data()));
+  EXPECT_THAT(copied, testing::ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 TEST(Dimensions, MoreThanEightAreRefused) {

@@ -10,7 +10,7 @@
 using namespace lade::media;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const lade::detail::byte_view bytes(std::as_bytes(std::span(data, size)));
+  const lade::support::byte_view bytes(std::as_bytes(std::span(data, size)));
   av1_sizes at_once(size);
   at_once.add(bytes);
   av1_sizes in_parts(size);

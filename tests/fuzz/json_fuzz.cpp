@@ -3,8 +3,8 @@
 #include "../../io/formats/json_fields.hpp"
 #include "../support/json.hpp"
 
-#include <lade/detail/common/json_reader.hpp>
 #include <lade/error.hpp>
+#include <lade/support/json_reader.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <string_view>
 
 static bool is_read(std::string_view text) try {
-  lade::detail::json_reader json(text, "text");
+  lade::support::json_reader json(text, "text");
   json.skip();
   json.end();
   return true;

@@ -24,7 +24,7 @@ static void PrintTo(const av1_size& size, std::ostream* to) {
 
 namespace av1_header_test {
 
-static detail::byte_view view_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+static support::byte_view view_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 // Numbers and how many bits each has, high bit first.
 using bits = std::vector<std::pair<std::uint32_t, int>>;

@@ -12,7 +12,9 @@ namespace lade::media::avif_items_test {
 
 using namespace std::string_literals;
 
-static detail::byte_view view_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+static support::byte_view view_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 static std::string number(std::uint64_t value, int bytes) {
   std::string text;

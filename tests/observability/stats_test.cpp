@@ -1,7 +1,6 @@
 #include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/dashboard.hpp>
-#include <lade/detail/common/require.hpp>
 #include <lade/detail/observability/stage_counters.hpp>
 #include <lade/event.hpp>
 #include <lade/failure.hpp>
@@ -19,6 +18,7 @@
 #include <lade/run.hpp>
 #include <lade/sample.hpp>
 #include <lade/stats.hpp>
+#include <lade/support/require.hpp>
 #include <lade/tee.hpp>
 #include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>
@@ -771,11 +771,12 @@ TEST(CallTime, ACallEndsWithItsCaller) {
 TEST(CallTime, AsManyCallersAsAStageMayHaveBeginAndEndInLinearTime) {
   detail::call_time calls;
   std::deque<detail::call_time::caller> callers;
-  for (std::uint64_t i = 0; i < detail::most_calls; ++i) callers.emplace_back(calls).add(1ns);
-  EXPECT_EQ(calls.until(detail::clock::now()).all.count(), std::int64_t{detail::most_calls});
+  for (std::uint64_t i = 0; i < support::most_calls; ++i) callers.emplace_back(calls).add(1ns);
+  EXPECT_EQ(calls.until(detail::clock::now()).all.count(), std::int64_t{support::most_calls});
   callers.clear();
   for (int i = 0; i < 1000; ++i) callers.emplace_back(calls).add(1ns);
-  EXPECT_EQ(calls.until(detail::clock::now()).all.count(), std::int64_t{detail::most_calls} + 1000);
+  EXPECT_EQ(calls.until(detail::clock::now()).all.count(),
+            std::int64_t{support::most_calls} + 1000);
 }
 
 TEST(CpuTimes, DistinguishWaitsFromPreemption) {

@@ -17,10 +17,7 @@ COSTLY = ["fstream", "iostream", "regex"]  # not in headers of include: each pro
 BESIDE = r'"\w+\.hpp"'  # a private header, in the same directory
 OUTSIDE = "tests/support/toy_module.hpp"  # a module of others, from public headers alone
 
-# Private headers of the core that its other folders and the modules share: utilities, of which a
-# module outside the tree has its own. All others are the engine, which is reached by public headers.
-UTILITIES = ["lade/detail/common/*", "lade/detail/data/*", "lade/detail/memory/freed_memory.hpp"]
-ENGINE = "lib"  # the folder whose private headers these are
+ENGINE = "lib"  # the folder of the core whose private headers no other folder may include
 
 # Headers that only present what the engine measures. It includes none of them: see
 # docs/decisions/measuring-in-the-engine.md.
@@ -76,10 +73,6 @@ def may_include(registry, path, what):
     return not public and any(fnmatch.fnmatchcase(what, header) for header in listed(module, path))
 
 
-def is_utility(header):
-    return any(fnmatch.fnmatchcase(header, pattern) for pattern in UTILITIES)
-
-
 def is_outside_engine(registry, path):
     _, folder, _ = owner(registry, path)
     return folder != ENGINE
@@ -98,15 +91,15 @@ def engine_names(root):
     """The types and functions of the engine: those of its private headers, and private ones in
     public headers. Not those that public headers declare as well."""
     private, public = set(), set()
-    for path in (pathlib.Path(root) / "include/lade").glob("*.hpp"):
+    core = pathlib.Path(root) / "include/lade"
+    for path in [*core.glob("*.hpp"), *core.glob(f"{modules.SUPPORT}/*.hpp")]:
         text = path.read_text()
         for inner in DETAIL.findall(text):
             private |= declared(inner)
         public |= declared(DETAIL.sub("", text))
         public |= set(re.findall(r"^using detail::(\w+);", text, re.M))
-    for path in (pathlib.Path(root) / "include/lade/detail").rglob("*.hpp"):
-        if not is_utility(path.relative_to(pathlib.Path(root) / "include").as_posix()):
-            private |= declared(path.read_text())
+    for path in (core / "detail").rglob("*.hpp"):
+        private |= declared(path.read_text())
     return private - public
 
 
@@ -154,7 +147,7 @@ def faults(root):
         text = (pathlib.Path(root) / path).read_text()
         is_outside = is_outside_engine(registry, path)
         for number, what in includes(text):
-            is_hook = is_outside and what.startswith("lade/detail/") and not is_utility(what)
+            is_hook = is_outside and what.startswith("lade/detail/")
             presents = what in REPORTS and not is_outside and not is_report(path)
             if is_hook or presents or not may_include(registry, path, what):
                 yield f"{path}:{number}: may not include {what}"

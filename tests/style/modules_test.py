@@ -226,13 +226,13 @@ class Layering(Tree):
     def test_the_first_line_that_matches_a_file_decides(self):
         self.assert_may_not("lib/dlpack.cpp", "<sys/stat.h>")
 
-    def test_folders_outside_the_engine_include_its_utilities_only(self):
-        self.write("io/read.cpp", "#include <lade/detail/common/text.hpp>")
-        self.write("io/net/page.cpp", "#include <lade/detail/memory/freed_memory.hpp>")
+    def test_folders_outside_the_engine_include_public_headers_only(self):
+        self.write("io/read.cpp", "#include <lade/support/text.hpp>")
         self.write("lib/file.cpp", "#include <lade/detail/runtime/wheel.hpp>")
         self.assert_faults()
         for path in "io/read.cpp", "include/lade/io/read.hpp", "cuda/copy.cpp", "cuda/kernel.cu":
             self.assert_may_not(path, "<lade/detail/runtime/wheel.hpp>")
+            self.assert_may_not(path, "<lade/detail/common/text.hpp>")
             self.write(path, "")
 
     def test_folders_outside_the_engine_do_not_use_its_names(self):

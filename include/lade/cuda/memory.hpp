@@ -5,8 +5,8 @@
 #include <lade/cuda/device.hpp>
 #include <lade/cuda/event.hpp>
 #include <lade/cuda/stream.hpp>
-#include <lade/detail/common/range_allocator.hpp>
 #include <lade/memory_resource.hpp>
+#include <lade/support/range_allocator.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -124,7 +124,7 @@ class pinned_memory final : public memory_resource {
   const pinned_memory_options options_;
   mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  lade::detail::range_allocator ranges_;
+  lade::support::range_allocator ranges_;
   std::map<std::byte*, region> regions_;
   std::map<void*, std::size_t> fallbacks_;  // sizes of allocations that are not pinned
   std::size_t coming_bytes_ = 0;            // size of the regions that threads are pinning

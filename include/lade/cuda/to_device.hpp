@@ -4,7 +4,6 @@
 
 #include <lade/cuda/device_batch.hpp>
 #include <lade/cuda/memory.hpp>
-#include <lade/detail/common/shared_const.hpp>
 #include <lade/pipeline.hpp>
 #include <lade/runtime.hpp>
 #include <lade/sample_batch.hpp>
@@ -75,12 +74,12 @@ class to_device_settings {
 class to_device_stage {
  public:
   explicit to_device_stage(const to_device_options& options)
-      : settings_(detail::to_device_settings(options)) {}
+      : settings_(std::make_shared<const detail::to_device_settings>(options)) {}
 
   pipeline<device_batch> attach(const pipeline<sample_batch>& in) const;
 
  private:
-  lade::detail::shared_const<detail::to_device_settings> settings_;
+  std::shared_ptr<const detail::to_device_settings> settings_;
 };
 
 // Copies sample batches to a GPU, on a stream of the stage. The copies overlap with the previous

@@ -16,6 +16,7 @@
 #include "../../../media/decoders.cpp"
 #include "../../../media/exif.cpp"
 #include "../../../media/frame_reader.cpp"
+#include "../../../media/freed_memory.cpp"
 #include "../../../media/gif_reader.cpp"
 #include "../../../media/image.cpp"
 #include "../../../media/image_job.cpp"

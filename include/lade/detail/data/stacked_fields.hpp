@@ -15,11 +15,8 @@
 
 namespace lade::detail {
 
-// The words of a comma-separated list, without surrounding blanks: "x, y" has "x" and "y".
-std::vector<std::string> divide_list(std::string_view text);
-
-// The same for an option of a stage. Throws error(invalid_argument) naming the stage if a name
-// occurs twice.
+// The names in a comma-separated list, an option of a stage. Throws error(invalid_argument) naming
+// the stage if a name occurs twice.
 std::vector<std::string> field_names(std::string_view list, const std::string& stage);
 
 // The type and shape of a field in a batch: i64 or f64 for a number, those of a tensor. Nothing for
@@ -33,9 +30,6 @@ const field& stackable_field(const sample& from, const std::string& name);
 // Copies a field into `slot`, its part of a tensor. Throws as stackable_field does, and if the
 // field has another type or shape than the slot, or is not in host memory.
 void write_field(const sample& from, const std::string& name, const tensor& slot);
-
-// Copies the elements of a tensor in host memory, in the order of their indices.
-void copy_elements(const tensor& from, std::byte* to);
 
 // Stacks a field of all samples into one tensor. Requires at least one sample. `execution`: the
 // context that allocates. Throws as write_field does.

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <lade/detail/common/alias_table.hpp>
-#include <lade/detail/common/name_digest.hpp>
 #include <lade/lineage.hpp>
 #include <lade/remainder.hpp>
+#include <lade/support/name_digest.hpp>
 
 #include <cstdint>
 #include <memory>

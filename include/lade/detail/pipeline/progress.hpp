@@ -66,7 +66,7 @@ class listing_log {
   std::uint64_t expected_ = 0;
   std::string expected_names_;
   std::uint64_t count_ = 0;
-  name_digest names_;
+  support::name_digest names_;
 };
 
 // The choices of one stage of a run, by number. Valid as long as the progress. Keeps nothing if the
@@ -181,7 +181,7 @@ class progress {
     // The names of the first `listed` items of a listing. While they are fewer than in the state,
     // `how.identity` and `listed` are copied from the state: the listing may be another data set.
     std::uint64_t listed = 0;
-    std::optional<name_digest> names = {};
+    std::optional<support::name_digest> names = {};
   };
 
   // A stage that chooses: its choices delivered since the run began, and its choices in flight, by

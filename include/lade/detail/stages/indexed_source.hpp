@@ -165,7 +165,7 @@ class indexed_source final : public node<T> {
   static std::string identity_of(const indexed_description<T>& what, const item_list<T>& list) {
     if (!what.identity.empty()) return what.identity;
     if (!what.identity_of) return list.identity();
-    name_digest names;
+    support::name_digest names;
     for (std::uint64_t i = 0; i < list.size(); ++i) names.add(what.identity_of(list.at(i)));
     return names.text();
   }

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace lade::detail {
+namespace lade::support {
 
 // A quoted and escaped string. Bytes that are not UTF-8, as in some file names, become U+FFFD.
 std::string json_of(std::string_view text);
@@ -28,4 +28,4 @@ std::string json_object(std::span<const std::pair<const char*, std::string>> mem
 // The ranges of a lineage: [[3,7],[9,9]].
 std::string json_of(const lineage& positions);
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Reads one value after the other from a text, without building a tree:
 //
@@ -96,4 +96,4 @@ class json_reader {
   unsigned depth_ = 0;
 };
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -2,12 +2,12 @@
 
 #pragma once
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <cstdint>
 #include <string_view>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Any bytes are safe to read. They must outlive the object. Supports BigTIFF.
 class tiff_tags {
@@ -49,4 +49,4 @@ class tiff_tags {
   std::uint64_t entries_ = 0;  // number of entries
 };
 
-}  // namespace lade::detail
+}  // namespace lade::support

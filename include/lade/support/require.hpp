@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Upper bounds of options. A greater number is a mistake, such as a converted negative one. The
 // bounds also ensure that sums of two or three options cannot overflow.
@@ -56,4 +56,4 @@ void require_duration(std::string_view doing, std::string_view option,
 // if all are 0.
 void require_weights(std::string_view doing, std::span<const double> weights);
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Depends on all names and their order. Equal in every process, so states (checkpoints) contain it.
 class name_digest {
@@ -20,4 +20,4 @@ class name_digest {
   std::uint64_t value_ = 0;
 };
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -2,11 +2,11 @@
 
 #pragma once
 
-#include <lade/detail/common/byte_view.hpp>
+#include <lade/support/byte_view.hpp>
 
 #include <string_view>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Collects the orientation, 1 to 8 as in Exif, from the metadata blocks of one file. The first
 // valid value of Exif wins; without one, the first of XMP. Any bytes are safe to read.
@@ -30,4 +30,4 @@ class orientation_search {
   int xmp_ = 0;   // 0: not found
 };
 
-}  // namespace lade::detail
+}  // namespace lade::support

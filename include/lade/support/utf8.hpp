@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lade::detail {
+namespace lade::support {
 
 // The number of bytes of the first character of a text; 0 if the text is empty or begins with bytes
 // that are not UTF-8.
@@ -18,4 +18,4 @@ std::size_t utf8_characters(std::string_view text) noexcept;
 // Appends a character. `code`: up to U+10FFFF, not a surrogate.
 void append_utf8(std::string& into, char32_t code);
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Returns `from` + `duration`; time_point::max() if the sum overflows. So a limit of
 // nanoseconds::max() never expires.
@@ -16,4 +16,4 @@ constexpr std::chrono::steady_clock::time_point later(std::chrono::steady_clock:
   return duration < most ? from + duration : time_point::max();
 }
 
-}  // namespace lade::detail
+}  // namespace lade::support

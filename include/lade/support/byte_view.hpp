@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-namespace lade::detail {
+namespace lade::support {
 
 // A view of the bytes of a file, which must outlive it. No read passes the end.
 class byte_view {
@@ -61,4 +61,4 @@ class byte_view {
   std::span<const std::byte> bytes_;
 };
 
-}  // namespace lade::detail
+}  // namespace lade::support

@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace lade::detail {
+namespace lade::support {
 
 // Divides each region into free and used ranges. Adjacent free ranges of a region are always
 // joined. The allocator neither reads nor writes the memory, which may be that of a device.
@@ -64,4 +64,4 @@ class range_allocator {
   std::size_t free_bytes_ = 0;
 };
 
-}  // namespace lade::detail
+}  // namespace lade::support

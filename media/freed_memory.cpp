@@ -1,4 +1,4 @@
-#include <lade/detail/memory/freed_memory.hpp>
+#include "freed_memory.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include <lade/detail/memory/freed_memory.hpp>
+#include "../../media/freed_memory.hpp"
 
 #include <gtest/gtest.h>
 
