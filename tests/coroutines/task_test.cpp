@@ -116,6 +116,32 @@ TEST(Task, ThrowsToItsAwaiter) {
   EXPECT_THROW(sync_wait(fail("again")), std::runtime_error);
 }
 
+struct throws_at_its_end {
+  ~throws_at_its_end() noexcept(false) { throw std::runtime_error("at the end"); }
+};
+
+static task<named_value> throw_after_the_result() {
+  throws_at_its_end last;
+  co_return named_value{"never seen", counted(1)};
+}
+
+// It replaces the result that had been stored before.
+TEST(Task, AnExceptionOfALocalVariablesDestructorIsThrownToItsAwaiter) {
+  counted::check check;
+  EXPECT_THROW(sync_wait(throw_after_the_result()), std::runtime_error);
+}
+
+struct throws_when_moved {
+  throws_when_moved() = default;
+  throws_when_moved(throws_when_moved&&) { throw std::runtime_error("moved"); }
+};
+
+static task<throws_when_moved> throw_in_the_result() { co_return throws_when_moved(); }
+
+TEST(Task, AnExceptionOfTheResultsConstructorIsThrownToItsAwaiter) {
+  EXPECT_THROW(sync_wait(throw_in_the_result()), std::runtime_error);
+}
+
 static task<> throw_through(counted, task<int> work) { co_await std::move(work); }
 
 TEST(Task, AnExceptionDestroysTheFramesThatItPasses) {

@@ -5,29 +5,51 @@
 #include <exception>
 #include <memory>
 #include <utility>
-#include <variant>
 
 namespace lade::detail {
 
+// A union instead of a std::variant, which takes GCC a hundred functions for each type of result.
 template <class T>
 class result {
  public:
+  result() noexcept {}
+  result(const result&) = delete;
+  ~result() { clear(); }
+
+  // At most once, and not after set_exception().
   template <class U>
   void return_value(U&& value) {
-    outcome_.template emplace<1>(std::forward<U>(value));
-  }
-  void unhandled_exception() noexcept { set_exception(std::current_exception()); }
-  void set_exception(std::exception_ptr failure) noexcept {
-    outcome_.template emplace<2>(std::move(failure));
+    std::construct_at(std::addressof(value_), std::forward<U>(value));
+    holds_ = content::value;
   }
 
+  // May follow return_value(): the destructor of a local variable has thrown.
+  void set_exception(std::exception_ptr failure) noexcept {
+    clear();
+    std::construct_at(&failure_, std::move(failure));
+    holds_ = content::failure;
+  }
+  void unhandled_exception() noexcept { set_exception(std::current_exception()); }
+
   T take() {
-    if (auto* failure = std::get_if<2>(&outcome_)) std::rethrow_exception(std::move(*failure));
-    return std::move(std::get<1>(outcome_));
+    if (holds_ == content::failure) std::rethrow_exception(std::move(failure_));
+    return std::move(value_);
   }
 
  private:
-  std::variant<std::monostate, T, std::exception_ptr> outcome_;
+  enum class content : unsigned char { nothing, value, failure };
+
+  void clear() noexcept {
+    if (holds_ == content::value) std::destroy_at(std::addressof(value_));
+    if (holds_ == content::failure) std::destroy_at(&failure_);
+    holds_ = content::nothing;
+  }
+
+  union {
+    T value_;
+    std::exception_ptr failure_;
+  };
+  content holds_ = content::nothing;
 };
 
 template <class T>
