@@ -52,12 +52,18 @@ struct merge_options {
 
   // With merge_order::weighted: the seed of the draws, which also depend on the epoch of the run.
   std::uint64_t seed = 0;
+
+  // Only with merge_order::arrival: the limit in bytes of the items that wait for the next stage,
+  // as for prefetch_options::bytes. Each input may exceed it by one item. Without a limit, two
+  // items of each input may wait.
+  std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 };
 
 namespace detail {
 
-// Throws error(invalid_argument) if there are weights that the order does not use.
-void require_weights_used(const merge_options& options);
+// Throws error(invalid_argument) if there are weights or a limit in bytes that the order does not
+// use.
+void require_options_used(const merge_options& options);
 
 // A copy of the options with the weights of the epoch.
 merge_options with_weights_of(std::uint64_t epoch, const merge_options& options);
@@ -120,10 +126,17 @@ inline link_options arrivals_of(std::size_t inputs) {
 }
 
 template <class T>
+measure_item measure_arrivals(const merge_options& options) {
+  return measure_for<T>(options.buffer_bytes, "merge", "buffer_bytes");
+}
+
+template <class T>
 async_generator<T> merge_arrivals(const std::vector<pipeline<T>>& inputs, const open_context& run,
-                                  stage_counters& counters, merge_end end) {
+                                  stage_counters& counters, const merge_options& merged_by) {
   auto options = arrivals_of(inputs.size());
-  if (end == merge_end::first) options.ends_after = std::min<std::size_t>(1, inputs.size());
+  options.limit(merged_by.buffer_bytes, measure_arrivals<T>(merged_by));
+  if (merged_by.end == merge_end::first)
+    options.ends_after = std::min<std::size_t>(1, inputs.size());
   options.counts_items = true;
   options.measures_inputs = true;
   options.ring.measures_feeders = true;
@@ -251,11 +264,13 @@ pipeline<std::tuple<In...>> zip(const pipeline<In>&... inputs) {
 // Yields the items of all inputs, in the order of `options`. Except with merge_order::arrival, the
 // order is the same in every run of an epoch, and an input is asked for an item only in its turn;
 // prefetch lets it work ahead. Throws error(invalid_argument) if the weights do not fit the inputs,
-// or if the order has no weights. If `weights_of` returns weights that do not fit, the run fails
+// if the order has no weights or no limit in bytes, or if there is a limit and the bytes of the
+// items are unknown. If `weights_of` returns weights that do not fit, the run fails
 // with this error.
 template <class T>
 pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options = {}) {
-  detail::require_weights_used(options);
+  detail::require_options_used(options);
+  detail::measure_arrivals<T>(options);
   if (!options.weights_of) detail::turn_order(options, inputs.size(), 0);
   std::vector<detail::node_ptr> nodes;
   for (auto& each : inputs) nodes.emplace_back(each.last());
@@ -265,7 +280,7 @@ pipeline<T> merge(std::vector<pipeline<T>> inputs, const merge_options& options 
     auto& counters = run.add_stage(inputs.size());
     if (options.order == merge_order::weighted) run.depends_on_epoch("merge");
     if (options.order == merge_order::arrival)
-      return detail::merge_arrivals(inputs, run, counters, options.end);
+      return detail::merge_arrivals(inputs, run, counters, options);
     auto begin = [&] {
       auto of_epoch = detail::with_weights_of(run.pass->epoch, options);
       return detail::turn_order(of_epoch, inputs.size(), run.round());

@@ -8,6 +8,7 @@
 #include <lade/pipeline.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -24,6 +25,12 @@ struct route_options {
   //   path receives items, even if it is idle.
   // - route_batches: how many batches may be in flight.
   std::size_t buffer = 16;
+
+  // Two limits in bytes: of the items that wait before each path, and of the results that wait
+  // behind all paths, which each path may exceed by one. Otherwise as for prefetch_options::bytes.
+  // For the bytes of an item see cache(). route_batches has no such limit: `buffer` bounds its
+  // batches.
+  std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   // Policy for an item if the router throws or returns an invalid path number.
   std::optional<lade::on_error> on_error = {};  // default: the run's

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -21,6 +22,10 @@ struct tee_options {
   //
   // So a path may be up to `buffer` results ahead of another.
   std::size_t buffer = 16;
+
+  // The same two limits in bytes, as for prefetch_options::bytes. For the bytes of an item see
+  // cache().
+  std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   std::string_view name = {};  // stage name in statistics and errors
 };
@@ -58,9 +63,11 @@ class tee_stage {
 // that changes pixels must write them to a new tensor.
 //
 // Deadlock: a path that takes more items than another for a result (a filter, a batch) makes the
-// results of the other path wait. If a path takes n items for a result, `buffer` must be n or more.
+// results of the other path wait. If a path takes n items for a result, `buffer` must be n or more,
+// and `buffer_bytes` enough for n results of the other path.
 // The run fails with a message that names both paths if all of this is true:
-// - `buffer` results of one path wait for a result of the other path.
+// - `buffer` results of one path, or as many as fit into `buffer_bytes`, wait for a result of the
+//   other path.
 // - The other path waits for an item.
 // - No item is in flight in the other path, and no coroutine that its stages started in a scope is
 //   alive (scope.hpp). The library cannot know what such a coroutine waits for.

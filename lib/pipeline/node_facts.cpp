@@ -1,3 +1,4 @@
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/pipeline/node.hpp>
 #include <lade/detail/pipeline/node_facts.hpp>
 #include <lade/thread_pool.hpp>
@@ -238,6 +239,11 @@ node_facts node_facts::with(std::string option, std::uint64_t value) && {
 
 node_facts node_facts::with_flag(std::string option, bool value) && {
   return value ? std::move(*this).with(std::move(option), "true") : std::move(*this);
+}
+
+node_facts node_facts::with_limit(std::string option, std::uint64_t bytes) && {
+  if (bytes == unlimited_bytes) return std::move(*this);
+  return std::move(*this).with(std::move(option), bytes);
 }
 
 }  // namespace lade::detail

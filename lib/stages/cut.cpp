@@ -25,7 +25,7 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
 
 node_facts prefetch_facts(node_ptr in, std::size_t count, std::uint64_t bytes) {
   auto facts = node_facts::behind(std::move(in), "prefetch").on(stage_executor::cpu_pool);
-  if (bytes != unlimited_bytes) facts = std::move(facts).with("bytes", bytes);
+  facts = std::move(facts).with_limit("bytes", bytes);
   if (count == automatic) return std::move(facts).with("count", "automatic");
   return std::move(facts).holding(count).with("count", count);
 }

@@ -49,8 +49,7 @@ node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {
     facts = std::move(facts).with("concurrency", options.concurrency);
   if (wide && options.buffer != flat_map_options().buffer)
     facts = std::move(facts).with("buffer", options.buffer);
-  if (wide && options.buffer_bytes != unlimited_bytes)
-    facts = std::move(facts).with("buffer_bytes", options.buffer_bytes);
+  if (wide) facts = std::move(facts).with_limit("buffer_bytes", options.buffer_bytes);
   if (options.concurrency != automatic)
     facts = std::move(facts).holding(wide ? most_held(options) : 1);
   if (wide) facts = std::move(facts).on(options.pool);

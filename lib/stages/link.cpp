@@ -100,7 +100,7 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
   record.failure = nullptr;
   mark(slot);
   if (!reported_.empty()) report_waiting(slot, item);
-  if (options_.carries_results) path_->split->record_made(path_->path);
+  if (options_.carries_results) path_->split->record_made(path_->path, bytes_of_result(item));
   put(slot, item, origin);
   if (options_.ring.workers == 0) measure_result(slot);
   if (options_.is_output) estimate_memory();
@@ -179,7 +179,7 @@ generator link_base::deliver(owner<link_base> self) {
   while (true) {
     self->begin_wait();
     taken = co_await self->ring_.take_done(taken);
-    self->end_wait();
+    self->end_wait(taken);
     if (taken == slot_ring::none || self->is_stopped()) break;
     auto& record = self->records_[taken];
     if (record.failure) {
@@ -205,8 +205,10 @@ void link_base::begin_wait() {
   if (options_.carries_results) path_->split->record_awaited(path_->path);
 }
 
-void link_base::end_wait() {
-  if (options_.carries_results) path_->split->record_taken(path_->path);
+void link_base::end_wait(std::size_t taken) {
+  if (!options_.carries_results) return;
+  const auto bytes = taken == slot_ring::none ? 0 : bytes_of_result(result(taken));
+  path_->split->record_taken(path_->path, bytes);
 }
 
 bool link_base::is_at_standstill() const {

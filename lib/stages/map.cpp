@@ -65,9 +65,9 @@ node_facts map_settings::concurrent_facts(node_facts facts, const function_facts
   else if (options_.concurrency > 0)
     facts = std::move(facts).with("concurrency", options_.concurrency);
   if (options_.buffer) facts = std::move(facts).with("buffer", *options_.buffer);
-  if (options_.buffer_bytes != unlimited_bytes)
-    facts = std::move(facts).with("buffer_bytes", options_.buffer_bytes);
-  return std::move(facts).with_flag("completion", options_.order == item_order::completion);
+  return std::move(facts)
+      .with_limit("buffer_bytes", options_.buffer_bytes)
+      .with_flag("completion", options_.order == item_order::completion);
 }
 
 bool map_settings::is_inline(const run_options& run) const noexcept {

@@ -42,6 +42,7 @@ static node_facts with_order(node_facts facts, const merge_options& options) {
   facts = std::move(facts).with("order", orders[static_cast<std::size_t>(options.order)]);
   if (options.order == merge_order::weighted)
     facts = std::move(facts).with("weights", text_of_weights(options)).with("seed", options.seed);
+  facts = std::move(facts).with_limit("buffer_bytes", options.buffer_bytes);
   return options.end == merge_end::first ? std::move(facts).with("end", "first") : facts;
 }
 
@@ -76,10 +77,13 @@ node_facts merge_facts(std::vector<node_ptr> inputs, const merge_options& option
       "merge ends with the first of its inputs, which depends on its turns");
 }
 
-void require_weights_used(const merge_options& options) {
-  if (options.order == merge_order::weighted) return;
-  if (options.weights.empty() && !options.weights_of) return;
-  throw error(errc::invalid_argument, "merge", "weights need .order = merge_order::weighted");
+void require_options_used(const merge_options& options) {
+  const bool has_weights = !options.weights.empty() || options.weights_of;
+  if (has_weights && options.order != merge_order::weighted)
+    throw error(errc::invalid_argument, "merge", "weights need .order = merge_order::weighted");
+  if (options.buffer_bytes != unlimited_bytes && options.order != merge_order::arrival)
+    throw error(errc::invalid_argument, "merge",
+                "buffer_bytes needs .order = merge_order::arrival");
 }
 
 turn_order::turn_order(const merge_options& options, std::size_t inputs, std::uint64_t round)

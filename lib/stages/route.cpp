@@ -18,6 +18,7 @@ route_settings::route_settings(const route_options& options, std::string stage,
     : name(std::move(stage)),
       paths(paths_in_all),
       buffer(options.buffer),
+      buffer_bytes(options.buffer_bytes),
       policy{.finally = options.on_error, .budget = options.error_budget} {
   support::require_count(name, "buffer", options.buffer);
   require_budget(name, options.error_budget, options.on_error);
@@ -28,11 +29,14 @@ node_facts route_settings::facts(node_ptr in, std::vector<node_ptr> ends) const 
       .reordering("route")
       .holding(split_base::held_apart(paths, buffer) + results().ring.slots)
       .with("buffer", buffer)
+      .with_limit("buffer_bytes", buffer_bytes)
       .with(policy);
 }
 
 // The queues hold parts of the batches in flight.
 node_facts route_settings::facts_for_batches(node_ptr in, std::vector<node_ptr> ends) const {
+  if (buffer_bytes != unlimited_bytes)
+    throw error(errc::invalid_argument, name, "route_batches has no buffer_bytes; set buffer");
   return node_facts::split_of(std::move(in), std::move(ends), "route_batches", name)
       .mixing_parts("route_batches")
       .joining()

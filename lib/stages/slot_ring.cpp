@@ -201,9 +201,8 @@ bool slot_ring::another_fits() const noexcept {
   if (bytes_.empty()) return true;
   const auto unfinished = options_.feeders > 1 ? 0 : unfinished_;
   if (unfinished == 0 && in_flight_ == 0) return true;
-  if (largest_ == 0) return unfinished < std::max<std::size_t>(options_.workers, 1);
-  if (waiting_bytes_ > options_.bytes) return false;
-  return unfinished < (options_.bytes - waiting_bytes_) / largest_;
+  if (!waiting_bytes_.knows_size()) return unfinished < std::max<std::size_t>(options_.workers, 1);
+  return waiting_bytes_.leaves(unfinished + 1, options_.bytes);
 }
 
 // The number of free slots at which feeders are woken. Not more than workers and the consumer leave
@@ -298,7 +297,7 @@ std::size_t slot_ring::pop_done() noexcept {
   kept_for_consumer_ = false;
   places_[slot] = place::outside;
   --in_flight_;
-  if (!bytes_.empty()) waiting_bytes_ -= std::exchange(bytes_[slot], 0);
+  if (!bytes_.empty()) waiting_bytes_.remove(std::exchange(bytes_[slot], 0));
   record_depth();
   return slot;
 }
@@ -306,10 +305,7 @@ std::size_t slot_ring::pop_done() noexcept {
 listed_waiter* slot_ring::finish(std::size_t slot) noexcept {
   places_[slot] = place::done;
   --unfinished_;
-  if (!bytes_.empty()) {
-    waiting_bytes_ += bytes_[slot];
-    largest_ = std::max(largest_, bytes_[slot]);
-  }
+  if (!bytes_.empty()) waiting_bytes_.add(bytes_[slot]);
   if (!where_.empty()) {
     ready_.push(slot);
     others_.splice(others_.end(), begun_, where_[slot]);

@@ -67,10 +67,11 @@ void split_base::clear_depth() noexcept {
   record_depth();
 }
 
-void split_base::record_made(std::size_t path) {
+void split_base::record_made(std::size_t path, std::uint64_t bytes) {
   {
     std::lock_guard lock(mutex_);
     ++branches_[path].results;
+    branches_[path].behind.add(bytes);
     ++results_;
     record_depth();
   }
@@ -85,7 +86,7 @@ void split_base::record_awaited(std::size_t path) {
   look();
 }
 
-void split_base::record_taken(std::size_t path) {
+void split_base::record_taken(std::size_t path, std::uint64_t bytes) {
   wait_list woken;
   {
     std::lock_guard lock(mutex_);
@@ -93,6 +94,7 @@ void split_base::record_taken(std::size_t path) {
     if (demand_) demand_->await(demand::none);
     if (path == batches || branches_[path].results == 0) return;
     --branches_[path].results;
+    branches_[path].behind.remove(bytes);
     --results_;
     record_depth();
     wake_input(woken);
@@ -172,6 +174,7 @@ bool split_base::end_path(std::size_t path) {
     std::lock_guard lock(mutex_);
     branches_[path].ended = true;
     branches_[path].waiting = 0;
+    branches_[path].before.remove_all();
     last = std::ranges::all_of(branches_, &branch::ended);
     wake_input(woken);
   }
@@ -225,11 +228,16 @@ bool split_base::has_capacity(std::size_t where) const {
 bool split_base::fits(std::size_t where) const {
   if (where == batches) return in_flight_ < buffer_;
   auto one_fits = [this](const branch& path) {
-    return path.ended || (path.waiting < buffer_ && !is_full(path));
+    return path.ended || (path.waiting < buffer_ && holds_bytes_for_one(path) && !is_full(path));
   };
   if (where == all_paths) return std::ranges::all_of(branches_, one_fits);
   auto& path = branches_[where];
-  return one_fits(path) || (!is_full(path) && waiting_in_all() < buffer_ * branches_.size());
+  return one_fits(path) || (!is_full(path) && holds_bytes_for_one(path) &&
+                            waiting_in_all() < buffer_ * branches_.size());
+}
+
+bool split_base::holds_bytes_for_one(const branch& path) const {
+  return path.waiting == 0 || path.before.leaves(1, bytes_);
 }
 
 std::size_t split_base::waiting_in_all() const {
@@ -252,8 +260,11 @@ bool split_base::has_enough(const branch& path) const {
   return std::ranges::all_of(branches_, [](auto& each) { return each.consumer.empty(); });
 }
 
+// Whether the link behind the path takes no result more. By its rules: see
+// slot_ring_options::bytes.
 bool split_base::is_full(const branch& path) const {
-  return !path.ended && path.results >= buffer_;
+  if (path.ended || path.results == 0) return false;
+  return path.results >= buffer_ || !path.behind.leaves(1, bytes_);
 }
 
 // An item was handed to the consumer that waited in the path.

@@ -209,15 +209,25 @@ TEST(Description, StatesHowMuchAStageHolds) {
 }
 
 TEST(Description, HasTheLimitsInBytes) {
-  auto limit_of = [](const pipeline<int>& made, const std::string& option) {
-    for (auto& [name, value] : last_of(made).options)
-      if (name == option) return value;
+  auto limit_of = [](const auto& made, const std::string& kind, const std::string& option) {
+    for (auto& stage : made.describe().stages)
+      for (auto& [name, value] : stage.options)
+        if (stage.kind == kind && name == option) return value;
     return std::string();
   };
-  EXPECT_EQ(limit_of(list_of(3) | prefetch(2, {.bytes = 100}), "bytes"), "100");
-  EXPECT_EQ(limit_of(list_of(3) | map(twice, {.buffer_bytes = 100}), "buffer_bytes"), "100");
+  auto list = list_of(3);
+  auto of_first = [](int) { return 0; };
   const flat_map_options wide{.concurrency = 2, .buffer_bytes = 100};
-  EXPECT_EQ(limit_of(list_of(3) | flat_map(test::up_to, wide), "buffer_bytes"), "100");
+  const merge_options by_arrival{.order = merge_order::arrival, .buffer_bytes = 100};
+  auto routed = list | route(of_first, {.buffer_bytes = 100}, map(twice));
+  auto rows = list | tee({.buffer_bytes = 100}, map(twice));
+  EXPECT_EQ(limit_of(list | prefetch(2, {.bytes = 100}), "prefetch", "bytes"), "100");
+  EXPECT_EQ(limit_of(list | map(twice, {.buffer_bytes = 100}), "map", "buffer_bytes"), "100");
+  EXPECT_EQ(limit_of(list | flat_map(test::up_to, wide), "flat_map", "buffer_bytes"), "100");
+  EXPECT_EQ(limit_of(merge<int>({list}, by_arrival), "merge", "buffer_bytes"), "100");
+  EXPECT_EQ(limit_of(routed, "route", "buffer_bytes"), "100");
+  EXPECT_EQ(limit_of(rows, "tee", "buffer_bytes"), "100");
+  EXPECT_EQ(limit_of(list | tee(map(twice)), "tee", "buffer_bytes"), "");
 }
 
 // A function that takes up to four items per call.

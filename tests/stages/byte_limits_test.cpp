@@ -1,18 +1,27 @@
-// Limits in bytes of the items that wait: of prefetch, map, flat_map and the output queue of a run.
+// Limits in bytes of the items that wait: of prefetch, map, flat_map, merge, route, tee and the
+// output queue of a run.
 
 #include <lade/async_generator.hpp>
+#include <lade/batch.hpp>
 #include <lade/cut.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
+#include <lade/filter.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
+#include <lade/merge.hpp>
+#include <lade/route.hpp>
+#include <lade/route_batches.hpp>
 #include <lade/run.hpp>
 #include <lade/runtime.hpp>
 #include <lade/task.hpp>
+#include <lade/tee.hpp>
 
 #include "../support/pipelines.hpp"
+#include "../support/seed.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +30,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -108,6 +118,123 @@ TEST(ByteLimits, OfAFlatMapBoundThePartsOfEachItem) {
                flat_map(hundred_parts, {.concurrency = 2, .buffer = 50, .buffer_bytes = limit});
   auto items = runtime.run(parts, {.ready = 1});
   expect_ahead(items, made, 4 + 4 + held_by_run);
+}
+
+// Each input may exceed the limit by one item.
+TEST(ByteLimits, OfAMergeByArrivalBoundItsItems) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> made = 0;
+  std::vector<pipeline<std::string>> inputs;
+  for (int i = 0; i < 5; ++i)
+    inputs.push_back(from(numbers{-1}) | map(counted{made}, {.concurrency = 1}));
+  auto merged = merge(inputs, {.order = merge_order::arrival, .buffer_bytes = 0});
+  auto items = runtime.run(merged, {.ready = 1});
+  for (int taken = 0; taken < 20; ++taken) {
+    test::wait_until([&] { return made >= taken + held_by_run + 1; });
+    EXPECT_LE(made, taken + held_by_run + 5);
+    ASSERT_TRUE(items.wait_next());
+  }
+}
+
+// The path holds one item, and the route another, which it took to learn its path.
+TEST(ByteLimits, OfARouteBoundTheItemsBeforeAPath) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> made = 0;
+  event held;
+  auto wait = [&](std::string item) -> task<std::string> {
+    co_await held;
+    co_return item;
+  };
+  auto routed = from(numbers{-1}) | map(counted{made}, {.concurrency = 1}) |
+                route([](const std::string&) { return 0; }, {.buffer = 50, .buffer_bytes = limit},
+                      map(wait, {.concurrency = 1, .buffer = 0}), map(wait, {.concurrency = 1}));
+  auto items = runtime.run(routed, {.ready = 1});
+  test::wait_until([&] { return made >= 4 + 2; });
+  EXPECT_EQ(made, 4 + 2);
+  held.set();
+  for (int taken = 0; taken < 50; ++taken) ASSERT_TRUE(items.wait_next());
+}
+
+TEST(ByteLimits, OfARouteBoundTheResultsOfItsPaths) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> made = 0;
+  auto routed =
+      from(numbers{-1}) |
+      route([](int i) { return i % 5; }, {.buffer_bytes = 0},
+            map(counted{made}, {.concurrency = 1}), map(counted{made}, {.concurrency = 1}),
+            map(counted{made}, {.concurrency = 1}), map(counted{made}, {.concurrency = 1}),
+            map(counted{made}, {.concurrency = 1}));
+  auto items = runtime.run(routed, {.ready = 1});
+  for (int taken = 0; taken < 20; ++taken) {
+    test::wait_until([&] { return made >= taken + held_by_run + 1; });
+    EXPECT_LE(made, taken + held_by_run + 5);
+    ASSERT_TRUE(items.wait_next());
+  }
+}
+
+// The first path waits. The second one holds four results; the item behind them is not asked for.
+TEST(ByteLimits, OfATeeBoundItsResults) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> made = 0;
+  event held;
+  auto wait = [&](int i) -> task<int> {
+    co_await held;
+    co_return i;
+  };
+  auto both =
+      from(numbers{-1}) | tee({.buffer = 50, .buffer_bytes = limit}, map(wait, {.concurrency = 1}),
+                              map(counted{made}, {.concurrency = 1}));
+  auto items = runtime.run(both, {.ready = 1});
+  test::wait_until([&] { return made >= 4; });
+  EXPECT_EQ(made, 4);
+  held.set();
+  for (int taken = 0; taken < 50; ++taken) {
+    auto row = items.wait_next();
+    ASSERT_TRUE(row);
+    EXPECT_EQ(std::get<0>(*row), taken);
+  }
+}
+
+// The first path needs 100 items for a result. 16 may wait before the other path, and four results
+// behind it.
+TEST(ByteLimits, OfATeeWhosePathNeedsMoreItemsThanFitEndTheRun) {
+  runtime runtime({.threads = 2});
+  auto last = filter([](int i) { return i == 99; });
+  auto rows = from(up_to(100)) | tee({.buffer = 16, .buffer_bytes = limit}, last,
+                                     map(thousand_bytes, {.concurrency = 1}));
+  EXPECT_THAT([&] { test::collect(runtime, rows); },
+              ThrowsMessage<error>(HasSubstr(
+                  "the result queue of path 1 is full (buffer: 16, buffer_bytes: 4500); raise "
+                  "tee_options::buffer or buffer_bytes")));
+}
+
+TEST(ByteLimits, OfPathsLoseNoItemAndEndNoRun) {
+  runtime runtime({.threads = 3});
+  auto seed = test::new_seed();
+  std::mt19937_64 draw(seed);
+  auto of_size = [](int i) { return std::string(static_cast<std::size_t>(i * 7 % 50) * 20, 'x'); };
+  auto size_of = [](const std::string& item) { return item.size(); };
+  for (int round = 0; round < 20; ++round) {
+    const std::uint64_t bytes = draw() % 3'000;
+    const std::size_t buffer = draw() % 8;
+    SCOPED_TRACE(fmt::format("seed {}, round {}, {} bytes, buffer {}", seed, round, bytes, buffer));
+    auto source = from(up_to(300)) | map(of_size, {.concurrency = 2});
+    auto twice = [](std::string item) { return item + item; };
+    auto routed = source | route([](const std::string& item) { return item.size() / 20 % 3; },
+                                 {.buffer = buffer, .buffer_bytes = bytes}, map(twice),
+                                 map(twice, {.concurrency = 1}), prefetch(3));
+    EXPECT_EQ(test::collect(runtime, routed).size(), 300u);
+    auto rows = source | tee({.buffer = buffer, .buffer_bytes = bytes}, map(twice),
+                             map(size_of, {.concurrency = 1}), prefetch(3));
+    std::size_t wrong = 0;
+    auto all = test::collect(runtime, rows);
+    for (auto& [two, one, same] : all) wrong += two.size() != 2 * one || same.size() != one;
+    EXPECT_EQ(all.size(), 300u);
+    EXPECT_EQ(wrong, 0u);
+    auto merged = merge<std::string>({source, source, source},
+                                     {.order = merge_order::arrival, .buffer_bytes = bytes});
+    EXPECT_EQ(test::collect(runtime, merged).size(), 900u);
+  }
 }
 
 // The first item waits for the second.
@@ -199,9 +326,28 @@ TEST(ByteLimits, AreRefusedForItemsWithoutBytes) {
   auto twice = [](const nameless& item) { return std::vector{item, item}; };
   EXPECT_THAT([&] { unknown | flat_map(twice, {.concurrency = 2, .buffer_bytes = 10}); },
               refused("flat_map: buffer_bytes"));
+  EXPECT_THAT(
+      [&] { merge<nameless>({unknown}, {.order = merge_order::arrival, .buffer_bytes = 10}); },
+      refused("merge: buffer_bytes"));
+  auto first = [](const nameless&) { return 0; };
+  EXPECT_THAT([&] { unknown | route(first, {.buffer_bytes = 10}, map(same)); },
+              refused("route: buffer_bytes"));
+  auto make = [](int) { return nameless(); };
+  EXPECT_THAT([&] { from(up_to(3)) | tee({.buffer_bytes = 10}, map(make)); },
+              refused("tee: buffer_bytes"));
   runtime runtime({.threads = 1});
   EXPECT_THAT([&] { std::ignore = runtime.run(unknown, {.ready_bytes = 10}); },
               refused("run: ready_bytes"));
+}
+
+TEST(ByteLimits, AreRefusedWhereTheyHaveNoEffect) {
+  auto source = from(up_to(3));
+  EXPECT_THAT([&] { merge<int>({source}, {.buffer_bytes = 10}); },
+              ThrowsMessage<error>(HasSubstr("buffer_bytes needs .order")));
+  auto router = [](int) { return 0; };
+  auto same = [](std::vector<int> part) { return part; };
+  EXPECT_THAT([&] { source | batch(2) | route_batches(router, {.buffer_bytes = 10}, map(same)); },
+              ThrowsMessage<error>(HasSubstr("route_batches has no buffer_bytes")));
 }
 
 }  // namespace lade::byte_limits_test

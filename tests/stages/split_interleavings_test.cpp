@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <stop_token>
@@ -37,9 +38,12 @@ using counted_split = detail::split<counted>;
 
 // A split before two paths. The input and the consumers of the paths are coroutines of the test.
 struct two_paths {
-  explicit two_paths(std::size_t buffer = 1) : opening(nullptr, stop.get_token()) {
+  // `bytes`: a limit in bytes. An item has 400.
+  explicit two_paths(std::size_t buffer = 1, std::uint64_t bytes = detail::unlimited_bytes)
+      : opening(nullptr, stop.get_token()) {
     opening.at = &place;
-    split = std::make_shared<counted_split>(opening, 2, buffer);
+    auto measure = [](const void*) noexcept -> std::uint64_t { return 400; };
+    split = std::make_shared<counted_split>(opening, 2, buffer, bytes, measure);
   }
 
   // The context of the input.
@@ -160,6 +164,39 @@ TEST(SplitInterleavings, AnInputBlockedByAPathResumesWhenAnItemIsTaken) {
     paths.split->end_input(nullptr);
     EXPECT_TRUE(path.finished());
   });
+}
+
+static task<> give_three(two_paths& to, std::size_t path) {
+  for (int value = 1; value <= 3; ++value) co_await give(to, path, value);
+}
+
+TEST(SplitInterleavings, AnInputBlockedByALimitInBytesResumesWhenAnItemIsTaken) {
+  counted::check check;
+  for (std::uint64_t bytes : {0, 1000})
+    in_all_orders([bytes](interleaving& order) {
+      two_paths paths(8, bytes);
+      std::vector<int> values;
+      started input(give_three(paths, 0), context{});
+      started path(take_all(paths.path(0), values), context{});
+      order.run({[&] { input.start(); }, [&] { path.start(); }});
+      EXPECT_TRUE(input.finished());
+      EXPECT_EQ(values, (std::vector{1, 2, 3}));
+      paths.split->end_input(nullptr);
+      EXPECT_TRUE(path.finished());
+    });
+}
+
+TEST(SplitInterleavings, ALimitInBytesLeavesOneItemToEachPath) {
+  counted::check check;
+  two_paths paths(8, 0);
+  started input(give_each(paths), context{});
+  input.start();
+  EXPECT_TRUE(input.finished());
+  started another(give(paths, 0, 3), context{});
+  another.start();
+  EXPECT_FALSE(another.finished());
+  paths.split->end_input(nullptr);
+  EXPECT_TRUE(another.finished());
 }
 
 // An item for path 1, four for path 0, which takes none, and another for path 1.

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,31 @@ namespace detail {
 
 // The limit of a stage without a limit in bytes.
 inline constexpr std::uint64_t unlimited_bytes = ~std::uint64_t{0};
+
+// The bytes of the items that wait in a queue. Guarded by the mutex of the queue.
+class waiting_bytes {
+ public:
+  void add(std::uint64_t bytes) noexcept {
+    sum_ += bytes;
+    largest_ = std::max(largest_, bytes);
+  }
+  void remove(std::uint64_t bytes) noexcept { sum_ -= std::min(sum_, bytes); }
+  void remove_all() noexcept { sum_ = 0; }
+
+  // Whether an item with bytes has been added.
+  bool knows_size() const noexcept { return largest_ > 0; }
+
+  // Whether `more` items as large as the largest one so far are within a limit. Always if no item
+  // had bytes.
+  bool leaves(std::uint64_t more, std::uint64_t limit) const noexcept {
+    if (!knows_size()) return true;
+    return sum_ <= limit && more <= (limit - sum_) / largest_;
+  }
+
+ private:
+  std::uint64_t sum_ = 0;
+  std::uint64_t largest_ = 0;
+};
 
 template <class T>
 concept has_bytes = requires(const T& item) {

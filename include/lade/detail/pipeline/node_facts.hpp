@@ -94,7 +94,8 @@ class node_facts {
   // Adds an option; see stage_description::options.
   node_facts with(std::string option, std::string_view value) &&;
   node_facts with(std::string option, std::uint64_t value) &&;
-  node_facts with_flag(std::string option, bool value) &&;  // omitted if false
+  node_facts with_flag(std::string option, bool value) &&;            // omitted if false
+  node_facts with_limit(std::string option, std::uint64_t bytes) &&;  // omitted without a limit
 
   // The place in the pipeline, from 1, counted along the longest input; the paths of a split count
   // one after the other. A part of the keys of the stage's random numbers.

@@ -217,7 +217,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
   // Must be called when a result is in its slot, before the slot is passed on.
   void measure_result(std::size_t slot) noexcept {
-    if (options_.measure) ring_.record_bytes(slot, options_.measure(result(slot)));
+    if (options_.measure) ring_.record_bytes(slot, bytes_of_result(result(slot)));
   }
 
   // Records the state of the item in a slot for reports.
@@ -270,6 +270,11 @@ class link_base : public std::enable_shared_from_this<link_base> {
     link_base& link_;
   };
 
+  // The bytes of a result, if there is a limit. Null: 0.
+  std::uint64_t bytes_of_result(const void* made) const noexcept {
+    return options_.measure && made ? options_.measure(made) : 0;
+  }
+
   void fill(std::size_t slot, void* item, const lineage& origin);
   void report_waiting(std::size_t slot, const void* item);
   void mark(std::size_t slot) noexcept {
@@ -286,7 +291,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   void end_input_wait() noexcept;
   void fill_with_rest(std::size_t slot, const lineage& rest);
   void begin_wait();
-  void end_wait();
+  void end_wait(std::size_t taken);
   bool is_at_standstill() const;
 
   const link_options options_;

@@ -50,6 +50,13 @@ struct route_settings {
     return options;
   }
 
+  // Returns the function that measures items of type T; null without a limit in bytes. Throws
+  // error(invalid_argument) if there is one and the bytes of the items are unknown.
+  template <class T>
+  measure_item measure() const {
+    return measure_for<T>(buffer_bytes, name, "buffer_bytes");
+  }
+
   // The facts of a route and of a route_batches.
   node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
   node_facts facts_for_batches(node_ptr in, std::vector<node_ptr> ends) const;
@@ -57,6 +64,7 @@ struct route_settings {
   std::string name;
   std::size_t paths;
   std::size_t buffer;
+  std::uint64_t buffer_bytes;
   failure_policy policy;
 };
 
@@ -249,14 +257,18 @@ class routing final : public node<Out> {
       : node<Out>(choose->settings().facts(in.last(), ends_of(paths))),
         in_(std::move(in)),
         paths_(std::move(paths)),
-        choose_(std::move(choose)) {}
+        choose_(std::move(choose)),
+        measure_in_(choose_->settings().template measure<T>()),
+        measure_out_(choose_->settings().template measure<Out>()) {}
 
   async_generator<Out> open(const open_context& run) const override {
     auto& settings = choose_->settings();
-    const auto queue = settings.results();
+    auto queue = settings.results();
+    queue.limit(settings.buffer_bytes, measure_out_);
     owner<link_base> results(std::make_shared<link<Out>>(run, queue));
     auto inside = results->before(run);
-    auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer);
+    auto split = std::make_shared<detail::split<T>>(inside, paths_.size(), settings.buffer,
+                                                    settings.buffer_bytes, measure_in_);
     auto upstream = inside.until(split->stop_token());
     std::vector<async_generator<Out>> opened;  // last path first: statistics reverse the order
     for (auto i = paths_.size(); i-- > 0;)
@@ -279,6 +291,8 @@ class routing final : public node<Out> {
   pipeline<T> in_;
   std::vector<pipeline<Out>> paths_;
   chooser choose_;
+  measure_item measure_in_;
+  measure_item measure_out_;
 };
 
 // A router and its paths, while the item type is unknown.

@@ -282,8 +282,7 @@ class slot_ring {
       numbers_;  // numbers of slots, in filling order; only with numbers_slots
   std::uint64_t last_number_ = 0;
   std::vector<std::uint64_t> bytes_;  // of the results in slots; empty without a limit
-  std::uint64_t waiting_bytes_ = 0;   // of the results that are done and not yet taken
-  std::uint64_t largest_ = 0;         // bytes of the largest result so far
+  waiting_bytes waiting_bytes_;       // of the results that are done and not yet taken
   // In completion order only. begun_: slots that are filled and not done, in the order of their
   // items; others_: all other slots; where_: the place of each slot in its list.
   std::list<std::size_t> begun_;

@@ -7,6 +7,7 @@
 #include <lade/detail/coroutines/mutex.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/coroutines/waiter.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
@@ -62,13 +63,15 @@ class split_base : public std::enable_shared_from_this<split_base> {
   static constexpr std::size_t chosen_path = all_paths - 3;
 
   // `buffer`: how many items may wait before each path and results behind it, or how many batches
-  // may be in flight. 0 counts as 1.
-  split_base(std::size_t paths, std::size_t buffer)
-      : branches_(paths), buffer_(at_least_one(buffer)) {}
+  // may be in flight. 0 counts as 1. `bytes`: a limit in bytes of the items and of the results; the
+  // next one counts as the largest one so far, and one is always allowed.
+  split_base(std::size_t paths, std::size_t buffer, std::uint64_t bytes = unlimited_bytes)
+      : branches_(paths), buffer_(at_least_one(buffer)), bytes_(bytes) {}
   split_base(const split_base&) = delete;
   ~split_base();
 
   std::size_t buffer() const noexcept { return buffer_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
 
   // The most items that the fan-out holds: the items that wait before the paths, and one item that
   // each path has taken.
@@ -116,9 +119,10 @@ class split_base : public std::enable_shared_from_this<split_base> {
   std::optional<standstill> stuck() const;
 
   // The path has made a result; the output waits for a result or batch; that wait has ended.
-  void record_made(std::size_t path);
+  // `bytes`: of the result, if there is a limit.
+  void record_made(std::size_t path, std::uint64_t bytes);
   void record_awaited(std::size_t path);
-  void record_taken(std::size_t path);
+  void record_taken(std::size_t path, std::uint64_t bytes = 0);
   // An item or child becomes in flight in the path, or no longer is: see in_flight_mark.
   void enter(std::size_t path, in_flight_mark::kind is = in_flight_mark::kind::item) noexcept;
   void leave(std::size_t path, in_flight_mark::kind is = in_flight_mark::kind::item) noexcept;
@@ -133,7 +137,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
 
   // For the input: `co_await capacity(where)` suspends until one more item fits, or the path
   // needs no more; not at all for chosen_path. The await returns true, as drain() requires.
-  // If the other paths are empty, one path may hold as many items as all together. Throws
+  // If the other paths are empty, one path may hold as many items as all together, within its limit
+  // in bytes. Throws
   // error(stopped) if the awaiting coroutine is asked to stop. has_capacity(): whether the await
   // would end at once.
   class capacity_awaiter;
@@ -155,6 +160,8 @@ class split_base : public std::enable_shared_from_this<split_base> {
     std::size_t results = 0;   // results that wait behind it
     std::size_t items = 0;     // items in flight in it
     std::size_t children = 0;  // live children of scopes in it
+    waiting_bytes before;      // of the items that wait
+    waiting_bytes behind;      // of the results that wait
     wait_list consumer;        // waits for an item
 
     std::size_t& count(in_flight_mark::kind is) noexcept {
@@ -197,12 +204,14 @@ class split_base : public std::enable_shared_from_this<split_base> {
   void record_blocked(bool blocked) noexcept;
   void record_depth() noexcept;
   bool is_full(const branch& path) const;
+  bool holds_bytes_for_one(const branch& path) const;
   bool has_enough(const branch& path) const;
   std::size_t waiting_in_all() const;
 
   stage_counters* counters_ = nullptr;
   std::exception_ptr failure_;
   const std::size_t buffer_;
+  const std::uint64_t bytes_;
   std::size_t results_ = 0;    // results that wait behind all paths
   std::size_t in_flight_ = 0;  // batches in flight
   wait_list input_;            // the input, if it waits for capacity
@@ -309,8 +318,13 @@ task<> distribute(split_base& to, run_state& run, std::stop_token stop, generato
 template <class T>
 class split : public split_base {
  public:
-  split(const open_context& run, std::size_t paths, std::size_t buffer)
-      : split_base(paths, buffer), run_(run), on_stop_(run.stop, close_on_stop<split>{*this}) {
+  // `measure`: measures items; null without a limit in bytes.
+  split(const open_context& run, std::size_t paths, std::size_t buffer,
+        std::uint64_t bytes = unlimited_bytes, measure_item measure = nullptr)
+      : split_base(paths, buffer, bytes),
+        run_(run),
+        measure_(measure),
+        on_stop_(run.stop, close_on_stop<split>{*this}) {
     for (std::size_t path = 0; path < paths; ++path)
       queues_.push_back(std::make_unique<std::deque<given>>());
   }
@@ -351,7 +365,12 @@ class split : public split_base {
  private:
   class take_awaiter;
 
-  using given = in_flight_item<T>;  // a queued item
+  struct given : in_flight_item<T> {  // a queued item
+    given(T item, lineage origin, const path_place* place, measure_item measure)
+        : in_flight_item<T>(std::move(item), std::move(origin), place),
+          bytes(measure ? measure(std::addressof(this->item)) : 0) {}
+    std::uint64_t bytes;
+  };
 
   class reader {
    public:
@@ -393,6 +412,7 @@ class split : public split_base {
   bool provide(std::size_t path, std::optional<given>& into, wait_list& woken);
 
   const open_context run_;
+  const measure_item measure_;
   std::vector<std::unique_ptr<std::deque<given>>> queues_;  // null: the path has ended
   std::stop_source stop_;
   std::optional<memory_claim> claim_;  // claim of the input to the memory budget, if it is watched
@@ -431,7 +451,7 @@ class split<T>::take_awaiter : private waiter {
 
 template <class T>
 bool split<T>::give(std::size_t path, T item, lineage origin) {
-  given next(std::move(item), std::move(origin), run_.path.get());
+  given next(std::move(item), std::move(origin), run_.path.get(), measure_);
   listed_waiter* consumer = nullptr;
   {
     std::lock_guard lock(mutex_);
@@ -442,6 +462,7 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
       consumer = to.consumer.settle_first();
       record_given(path);
     } else {
+      to.before.add(next.bytes);
       queues_[path]->push_back(std::move(next));
       ++to.waiting;
     }
@@ -457,6 +478,7 @@ bool split<T>::provide(std::size_t path, std::optional<given>& into, wait_list& 
   into.emplace(std::move(queue->front()));
   queue->pop_front();
   --branches_[path].waiting;
+  branches_[path].before.remove(into->bytes);
   wake_input(woken);
   return true;
 }
@@ -501,10 +523,11 @@ auto attach_paths(const std::tuple<Paths...>& paths, const pipeline<T>& in,
 template <class T>
 class opened_path {
  public:
-  // `inside`: the context that all paths share.
+  // `inside`: the context that all paths share. `measure`: measures results; null without a limit
+  // in bytes.
   opened_path(const open_context& inside, const std::shared_ptr<split_base>& split,
-              std::size_t number, const pipeline<T>& stages)
-      : opened_path(inside.in(split_base::path(split, number)), split->buffer(), stages) {}
+              std::size_t number, const pipeline<T>& stages, measure_item measure = nullptr)
+      : opened_path(inside.in(split_base::path(split, number)), options(*split, measure), stages) {}
 
   // Starts the path. `end` is kept alive until the path has ended.
   void start(stage_counters& counters, std::shared_ptr<const void> end) {
@@ -515,8 +538,14 @@ class opened_path {
   async_generator<T> deliver() && { return deliver_from<T>(std::move(results_)); }
 
  private:
-  opened_path(const open_context& path, std::size_t buffer, const pipeline<T>& stages)
-      : results_(std::make_shared<link<T>>(path, link_options::results(buffer))),
+  static link_options options(const split_base& split, measure_item measure) {
+    auto results = link_options::results(split.buffer());
+    results.limit(split.bytes(), measure);
+    return results;
+  }
+
+  opened_path(const open_context& path, const link_options& results, const pipeline<T>& stages)
+      : results_(std::make_shared<link<T>>(path, results)),
         items_(stages.open(results_->before(path))) {}
 
   owner<link_base> results_;

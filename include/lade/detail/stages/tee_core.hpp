@@ -41,16 +41,15 @@ async_generator<T> compare_origins(async_generator<T> results, std::size_t path,
   }
 }
 
+// Throws error(limit_exceeded) that names the paths which wait for each other.
+[[noreturn]] void throw_standstill(const split_base& split, const split_base::standstill& paths);
+
 // Passes on the rows. Throws if they have ended because the paths wait for each other.
 template <class Row>
 async_generator<Row> deliver_rows(async_generator<Row> rows, owner<paths_stop>,
                                   std::shared_ptr<split_base> split) {
   while (auto* row = co_await rows.next()) co_yield *row;
-  if (auto paths = split->stuck())
-    throw error(errc::limit_exceeded, "take a result of path " + std::to_string(paths->awaited),
-                "the path needs another item, but the result queue of path " +
-                    std::to_string(paths->full) + " is full (buffer: " +
-                    std::to_string(split->buffer()) + "); raise tee_options::buffer");
+  if (auto paths = split->stuck()) throw_standstill(*split, *paths);
 }
 
 // Sends every item to all paths, when all of them have a free slot.
@@ -94,6 +93,8 @@ class tee_core {
   template <class T, class... Out>
   pipeline<std::tuple<Out...>> attach(const pipeline<T>& in,
                                       std::tuple<pipeline<Out>...> paths) const {
+    measure<T>();  // these refuse items whose bytes are unknown
+    (measure<Out>(), ...);
     auto ends = std::apply([](const auto&... each) { return nodes_of(each...); }, paths);
     return make_pipeline<std::tuple<Out...>>(
         facts(in.last(), std::move(ends)),
@@ -103,6 +104,13 @@ class tee_core {
   }
 
  private:
+  // Returns the function that measures items of type T; null without a limit in bytes. Throws
+  // error(invalid_argument) if there is one and the bytes of the items are unknown.
+  template <class T>
+  measure_item measure() const {
+    return measure_for<T>(buffer_bytes_, name_, "buffer_bytes");
+  }
+
   // The facts of the node.
   node_facts facts(node_ptr in, std::vector<node_ptr> ends) const;
 
@@ -113,11 +121,12 @@ class tee_core {
                                            std::index_sequence<I...>) const {
     owner stop(std::make_shared<paths_stop>(run));
     auto inside = run.until(stop->token()).in(nullptr);  // not in flight in an outer path
-    auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_);
+    auto split = std::make_shared<detail::split<T>>(inside, sizeof...(Out), buffer_, buffer_bytes_,
+                                                    measure<T>());
     split->watch(run, stop->source());
     std::tuple<std::optional<opened_path<Out>>...> opened;
     constexpr auto last = sizeof...(Out) - 1;  // opened first: statistics reverse the order
-    (std::get<last - I>(opened).emplace(inside, split, last - I, std::get<last - I>(paths)), ...);
+    open_paths(opened, inside, split, paths, std::index_sequence<(last - I)...>());
     auto& counters = run.add_stage();
     split->count_for(counters);
     const auto queued = sizeof...(Out) * link_options::results(split->buffer()).ring.slots;
@@ -132,7 +141,17 @@ class tee_core {
     return observe(deliver_rows(std::move(rows), std::move(stop), split), run, counters);
   }
 
+  template <class... Out, std::size_t... I>
+  void open_paths(std::tuple<std::optional<opened_path<Out>>...>& opened,
+                  const open_context& inside, const std::shared_ptr<split_base>& split,
+                  const std::tuple<pipeline<Out>...>& paths, std::index_sequence<I...>) const {
+    (std::get<I>(opened).emplace(inside, split, I, std::get<I>(paths),
+                                 measure<std::tuple_element_t<I, std::tuple<Out...>>>()),
+     ...);
+  }
+
   std::size_t buffer_;
+  std::uint64_t buffer_bytes_;
   std::string name_;
 };
 
