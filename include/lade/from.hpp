@@ -50,81 +50,21 @@ struct from_options {
 // returns optionals, and a range that cannot be iterated as const. Every run copies these.
 template <class Source>
 auto from(Source source, const from_options& options = {}) {
-  std::string name(options.name);
-  std::string identity(options.identity);
-  if constexpr (detail::list_like<Source>) {
-    using value = detail::list_value<Source>;
-    std::shared_ptr<const detail::item_list<value>> kept =
-        std::make_shared<const typename detail::listed<Source>::list>(std::move(source));
-    return detail::make_indexed<value>({name, [kept] { return detail::give_list<value>(kept); },
-                                        nullptr, identity, nullptr, kept->size()});
-  } else if constexpr (listing<Source>) {
-    using value = std::ranges::range_value_t<decltype(source.list_all())>;
-    return detail::make_indexed<value>(
-        {name, [source] { return detail::load_listing<Source, value>(source); },
-         [source] { return source.list(); }, identity,
-         [source](const value& item) { return detail::listed_identity(source, item); }});
-  } else if constexpr (detail::generator_function<Source>) {
-    using value = typename detail::generated<std::invoke_result_t<const Source&>>::type;
-    return detail::make_source<value>(name, identity, std::move(source));
-  } else if constexpr (detail::optional_function<Source>) {
-    using value = typename detail::optional_value<std::invoke_result_t<Source&>>::type;
-    if constexpr (std::copy_constructible<Source>)
-      return detail::make_source<value>(name, identity, [source = std::move(source)] {
-        return detail::call_until_empty(source);
-      });
-    else
-      return detail::make_source<value>(name, identity,
-                                        [source = detail::shared_const(std::move(source))] {
-                                          return detail::call_kept_until_empty(source);
-                                        });
-  } else if constexpr (detail::range_function<Source>) {
-    using range = detail::result_of<Source>;
-    if constexpr (detail::list_like<range>)
-      return detail::make_indexed<detail::list_value<range>>(
-          {name,
-           [source = detail::shared_const(std::move(source))] {
-             return detail::load_list<range>((*source)());
-           },
-           nullptr, identity});
-    else
-      return detail::make_source<std::ranges::range_value_t<range>>(
-          name, identity,
-          [source = std::move(source)] { return detail::each_of<range>(source()); });
-  } else if constexpr (detail::task_function<Source>) {
-    using list = typename detail::awaited_list<detail::result_of<Source>>::type;
-    static_assert(detail::list_like<list>,
-                  "lade::from: the task must return a random-access range or an index source");
-    return detail::make_indexed<detail::list_value<list>>(
-        {name,
-         [source = detail::shared_const(std::move(source))] {
-           return detail::await_list<list>((*source)());
-         },
-         nullptr, identity});
-  } else {
-    static_assert(
-        !detail::unfinished_index_source<Source>,
-        "lade::from: an index source has size(), at(index) and identity(), which returns a "
-        "std::string, and all are callable as const");
-    static_assert(
-        !detail::unfinished_listing<Source>,
-        "lade::from: a listing has list(), which returns a generator, and list_all(), and "
-        "both are callable as const");
-    static_assert(
-        std::ranges::input_range<Source>,
-        "lade::from: the source must be a range, an index source, a listing, or a function "
-        "without arguments that returns a range, a generator, a task or an optional; not "
-        "a generator itself, whose function is passed instead, and not a C array");
-    using value = std::ranges::range_value_t<Source>;
-    if constexpr (std::ranges::input_range<const Source>)
-      return detail::make_source<value>(name, identity,
-                                        [source = detail::shared_const(std::move(source))] {
-                                          return detail::each_of_kept(source);
-                                        });
-    else
-      return detail::make_source<value>(
-          name, identity, [source = std::move(source)] { return detail::each_of(source); });
-  }
+  detail::named_source named{std::string(options.name), std::string(options.identity)};
+  if constexpr (detail::list_like<Source>)
+    return detail::from_list(std::move(source), std::move(named));
+  else if constexpr (listing<Source>)
+    return detail::from_listing(std::move(source), std::move(named));
+  else if constexpr (detail::generator_function<Source>)
+    return detail::from_generators(std::move(source), std::move(named));
+  else if constexpr (detail::optional_function<Source>)
+    return detail::from_optionals(std::move(source), std::move(named));
+  else if constexpr (detail::range_function<Source>)
+    return detail::from_ranges(std::move(source), std::move(named));
+  else if constexpr (detail::task_function<Source>)
+    return detail::from_tasks(std::move(source), std::move(named));
+  else
+    return detail::from_range(std::move(source), std::move(named));
 }
 
 // Returns a pipeline that yields function(0), function(1), ..., function(size - 1), reached by

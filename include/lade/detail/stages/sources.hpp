@@ -167,17 +167,11 @@ std::string listed_identity(const Source& source, const T& item) {
     return key_of(item);
 }
 
-// `name` and `identity`: those of from_options.
-template <class T, class Make>
-pipeline<T> make_source(const std::string& name, const std::string& identity, Make make) {
-  return make_pipeline<T>(node_facts::source(name),
-                          [identity, make = std::move(make)](const open_context& run) {
-                            auto& counters = run.add_stage(0);
-                            run.progress().announce(0, 1);
-                            return number_items<T>(begin_with(make, run, counters), run, counters,
-                                                   open_input(run.run), {.identity = identity});
-                          });
-}
+// The options of from().
+struct named_source {
+  std::string name;
+  std::string identity;
+};
 
 template <class R>
 async_generator<std::ranges::range_value_t<R>> each_of(R range) {
@@ -204,6 +198,106 @@ template <class F>
 async_generator<typename optional_value<std::invoke_result_t<const F&>>::type>
 call_kept_until_empty(shared_const<F> f) {
   while (auto item = (*f)()) co_yield *item;
+}
+
+template <class T, class Make>
+pipeline<T> make_source(named_source named, Make make) {
+  auto facts = node_facts::source(named.name);
+  return make_pipeline<T>(std::move(facts), [identity = std::move(named.identity),
+                                             make = std::move(make)](const open_context& run) {
+    auto& counters = run.add_stage(0);
+    run.progress().announce(0, 1);
+    return number_items<T>(begin_with(make, run, counters), run, counters, open_input(run.run),
+                           {.identity = identity});
+  });
+}
+
+// from() for each kind of source.
+
+template <list_like L>
+auto from_list(L source, named_source named) {
+  using value = list_value<L>;
+  std::shared_ptr<const item_list<value>> kept =
+      std::make_shared<const typename listed<L>::list>(std::move(source));
+  auto give = [kept] { return give_list<value>(kept); };
+  return make_indexed<value>(
+      {std::move(named.name), give, nullptr, std::move(named.identity), nullptr, kept->size()});
+}
+
+template <listing S>
+auto from_listing(S source, named_source named) {
+  using value = std::ranges::range_value_t<decltype(source.list_all())>;
+  auto load = [source] { return load_listing<S, value>(source); };
+  auto list = [source] { return source.list(); };
+  auto identity_of = [source](const value& item) { return listed_identity(source, item); };
+  return make_indexed<value>(
+      {std::move(named.name), load, list, std::move(named.identity), identity_of});
+}
+
+template <generator_function F>
+auto from_generators(F function, named_source named) {
+  using value = typename generated<std::invoke_result_t<const F&>>::type;
+  return make_source<value>(std::move(named), std::move(function));
+}
+
+template <optional_function F>
+auto from_optionals(F function, named_source named) {
+  using value = typename optional_value<std::invoke_result_t<F&>>::type;
+  if constexpr (std::copy_constructible<F>)
+    return make_source<value>(
+        std::move(named), [function = std::move(function)] { return call_until_empty(function); });
+  else
+    return make_source<value>(std::move(named), [function = shared_const(std::move(function))] {
+      return call_kept_until_empty(function);
+    });
+}
+
+template <range_function F>
+auto from_ranges(F function, named_source named) {
+  using range = result_of<F>;
+  if constexpr (list_like<range>) {
+    auto load = [function = shared_const(std::move(function))] {
+      return load_list<range>((*function)());
+    };
+    return make_indexed<list_value<range>>(
+        {std::move(named.name), load, nullptr, std::move(named.identity)});
+  } else {
+    return make_source<std::ranges::range_value_t<range>>(
+        std::move(named), [function = std::move(function)] { return each_of<range>(function()); });
+  }
+}
+
+template <task_function F>
+auto from_tasks(F function, named_source named) {
+  using list = typename awaited_list<result_of<F>>::type;
+  static_assert(list_like<list>,
+                "lade::from: the task must return a random-access range or an index source");
+  auto load = [function = shared_const(std::move(function))] {
+    return await_list<list>((*function)());
+  };
+  return make_indexed<list_value<list>>(
+      {std::move(named.name), load, nullptr, std::move(named.identity)});
+}
+
+template <class R>
+auto from_range(R range, named_source named) {
+  static_assert(!unfinished_index_source<R>,
+                "lade::from: an index source has size(), at(index) and identity(), which returns a "
+                "std::string, and all are callable as const");
+  static_assert(!unfinished_listing<R>,
+                "lade::from: a listing has list(), which returns a generator, and list_all(), and "
+                "both are callable as const");
+  static_assert(std::ranges::input_range<R>,
+                "lade::from: the source must be a range, an index source, a listing, or a function "
+                "without arguments that returns a range, a generator, a task or an optional; not "
+                "a generator itself, whose function is passed instead, and not a C array");
+  using value = std::ranges::range_value_t<R>;
+  if constexpr (std::ranges::input_range<const R>)
+    return make_source<value>(
+        std::move(named), [range = shared_const(std::move(range))] { return each_of_kept(range); });
+  else
+    return make_source<value>(std::move(named),
+                              [range = std::move(range)] { return each_of(range); });
 }
 
 }  // namespace lade::detail
