@@ -366,8 +366,8 @@ class split : public split_base {
   class take_awaiter;
 
   struct given : in_flight_item<T> {  // a queued item
-    given(T item, lineage origin, const path_place* place, measure_item measure)
-        : in_flight_item<T>(std::move(item), std::move(origin), place),
+    given(T value, lineage positions, const path_place* place, measure_item measure)
+        : in_flight_item<T>(std::move(value), std::move(positions), place),
           bytes(measure ? measure(std::addressof(this->item)) : 0) {}
     std::uint64_t bytes;
   };
