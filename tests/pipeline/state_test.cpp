@@ -647,10 +647,11 @@ TEST(State, AmidABatchNeedsTheSameMembersEvenIfAsManyHaveFailed) {
   for (int failing = 0; failing < 4; ++failing) {
     auto saved = state_after(batches(failing), 2);
     EXPECT_EQ(refusal(batches(failing), saved), "none");
-    for (int now = 0; now < 4; ++now)
-      if (now != failing)
-        EXPECT_THAT(refusal(batches(now), saved), HasSubstr("but it has other members now"))
-            << failing << " failed before, " << now << " now";
+    for (int now = 0; now < 4; ++now) {
+      if (now == failing) continue;
+      EXPECT_THAT(refusal(batches(now), saved), HasSubstr("but it has other members now"))
+          << failing << " failed before, " << now << " now";
+    }
   }
 }
 
