@@ -47,7 +47,8 @@ struct stage_description {
   stage_ordering ordering = stage_ordering::kept;
 
   // Names and values of options that define the stage's work and its concurrency. For `from`, also
-  // "order" and "shard" for each step that orders its list. Excluded are options for memory and
+  // "order" for each step that orders its list, and "shard" with "items", the number of items that
+  // are divided, if that is known. Excluded are options for memory and
   // fields, options that the run determines, and most options with their default value.
   std::vector<std::pair<std::string, std::string>> options;
 

@@ -14,8 +14,8 @@ namespace lade {
 // `rank` is not less than `world`.
 std::size_t batch_size_of_rank(std::size_t global_batch, const shard_options& rank);
 
-// Checks the pipeline of a rank, which must end in batches. Throws error(invalid_argument) naming
-// the first stage for which global batches would depend on the number of ranks.
+// Checks the pipeline of a rank, which must make batches. Throws error(invalid_argument), with the
+// reason and the first stage for which global batches would depend on the number of ranks.
 //
 //   require_elastic(batches.describe());
 //

@@ -71,11 +71,21 @@ static const char* why_inelastic(const stage_description& stage) {
   return "its groups depend on what is in the items, or overlap";
 }
 
-// The last global batch must have the same items with any number of ranks. So shards and batches
-// must either both drop incomplete remainders or both keep all items.
+static bool is_batch(const stage_description& stage) {
+  return stage.kind == "batch" || stage.kind == "batch_into";
+}
+
+// The last global batch must have the same items with any number of ranks. So shards and all
+// batches must either drop incomplete remainders or keep all items.
 static const char* why_inelastic_end(const pipeline_description& pipeline) {
   auto drops_last = [](auto& stage) { return has_option(stage, "drop_last"); };
-  const bool full_only = std::ranges::any_of(pipeline.stages, drops_last);
+  const auto batches = std::ranges::count_if(pipeline.stages, is_batch);
+  const auto full = std::ranges::count_if(pipeline.stages, drops_last);
+  if (batches == 0) return "it has no batch: a step would have one item of each rank";
+  if (full > 0 && full < batches)
+    return "some of its batches drop an incomplete last one, and others do not: choose the same "
+           "for all";
+  const bool full_only = full > 0;
   for (auto& stage : pipeline.stages) {
     if (!has_option(stage, "shard")) continue;
     const bool drops = !has_option(stage, "remainder");
@@ -89,17 +99,34 @@ static const char* why_inelastic_end(const pipeline_description& pipeline) {
   return nullptr;
 }
 
-// The sources of a zip.
-static const char* why_inelastic_sources(const pipeline_description& pipeline) {
-  std::optional<std::string> first;
-  for (auto& stage : pipeline.stages) {
-    if (stage.cardinality != cardinality::source) continue;
-    auto shard = find_option(stage, "shard");
-    auto part = shard == stage.options.end() ? std::string() : shard->second;
-    if (first && *first != part)
+// The value of an option; empty if the stage has no such option.
+static std::string_view option_of(const stage_description& stage, std::string_view name) {
+  auto found = find_option(stage, name);
+  return found == stage.options.end() ? std::string_view() : found->second;
+}
+
+// Two sources of a zip. remainder::pad and wrap repeat items at the end of each list. So lists of
+// different sizes would be paired wrongly there.
+static const char* why_inelastic_pair(const stage_description& first,
+                                      const stage_description& other) {
+  for (auto* option : {"shard", "remainder"})
+    if (option_of(first, option) != option_of(other, option))
       return "its sources are sharded differently: zip pairs different items for different "
              "numbers of ranks";
-    first = std::move(part);
+  auto remainder = option_of(first, "remainder");
+  if (remainder.empty() || remainder == "keep") return nullptr;
+  auto items = option_of(first, "items");
+  if (!items.empty() && items == option_of(other, "items")) return nullptr;
+  return "remainder::pad and wrap repeat items of each source, and its sources have different or "
+         "unknown numbers of items: use remainder::drop or keep";
+}
+
+static const char* why_inelastic_sources(const pipeline_description& pipeline) {
+  const stage_description* first = nullptr;
+  for (auto& stage : pipeline.stages) {
+    if (stage.cardinality != cardinality::source) continue;
+    if (auto* why = first ? why_inelastic_pair(*first, stage) : nullptr) return why;
+    first = &stage;
   }
   return nullptr;
 }

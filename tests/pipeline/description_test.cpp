@@ -117,7 +117,7 @@ TEST(Description, IsALineForEachStage) {
                 map(twice, {.buffer = 9, .retry = {.attempts = 3}, .pool = &own}) |
                 filter(is_even) | batch({.size = 8, .drop_last = true});
   EXPECT_EQ(to_string(images.describe()),
-            "1 source: from, order shuffle 7, shard 1 of 4, 250 items\n"
+            "1 source: from, order shuffle 7, shard 1 of 4, items 1000, 250 items\n"
             "2 read: map of 1, on the reactor, concurrency 64, 250 items\n"
             "3 map of 2, pool lade-cpu, buffer 9, attempts 3, 250 items\n"
             "4 filter of 3\n"
@@ -133,7 +133,7 @@ TEST(Description, LinesArePrintable) {
 TEST(Description, StatesHowAShardTreatsTheRemainder) {
   auto list = list_of(10);
   EXPECT_EQ(to_string((list | shard({1, 4, remainder::keep})).describe()),
-            "1 source: from, shard 1 of 4, remainder keep, 3 items\n");
+            "1 source: from, shard 1 of 4, items 10, remainder keep, 3 items\n");
   EXPECT_EQ(to_string((list | map(twice) | shard({1, 4, remainder::pad})).describe()),
             "1 source: from, 10 items\n"
             "2 map of 1, on the CPU pool, 10 items\n"

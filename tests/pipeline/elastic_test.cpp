@@ -48,6 +48,9 @@ static item with_random_bits(int number, random draw) {
   return static_cast<item>(number) << 32 | draw.below(item{1} << 32);
 }
 
+// Whether the number is the same. The random bits of a repeated item are others.
+static bool is_same(item a, item b) { return a >> 32 == b >> 32; }
+
 static int sum_of(const std::tuple<int, int>& pair) {
   return 1000 * std::get<0>(pair) + std::get<1>(pair);
 }
@@ -62,6 +65,10 @@ static pipeline<int> any_list(random& draw) {
   if (draw.below(4) == 0)
     list = from(up_to(30)) | shuffle({.seed = draw()}) | repeat(draw.below(5));
   return list;
+}
+
+static pipeline<int> list_as_long_as(const pipeline<int>& other, random& draw) {
+  return from(up_to(static_cast<int>(other.size().value()))) | shuffle({.seed = draw()});
 }
 
 // The epoch of a training, whose ranks are as many as its global batch can be divided by.
@@ -79,9 +86,12 @@ struct training {
     constexpr lade::remainder all[] = {remainder::drop, remainder::pad, remainder::wrap,
                                        remainder::keep};
     remainder = all[draw.below(4)];
+    if (lists.size() > 1 && repeats_items()) lists[1] = list_as_long_as(lists[0], draw);
     drop_last = remainder == remainder::drop;
     options = {.epoch = draw.below(3), .seed = draw()};
   }
+
+  bool repeats_items() const { return remainder == remainder::pad || remainder == remainder::wrap; }
 
   pipeline<item> items(const shard_options& rank, random& draw) const {
     auto all = lists[0] | shard(rank);
@@ -160,9 +170,11 @@ TEST(Elastic, GlobalBatchesAreTheSameWithAnyNumbersOfRanksAlsoBehindResumes) {
         auto end = std::min(begin + what.global_batch, whole.size());
         std::vector<item> expected(whole.begin() + static_cast<std::ptrdiff_t>(begin),
                                    whole.begin() + static_cast<std::ptrdiff_t>(end));
-        bool may_repeat = what.remainder == remainder::pad || what.remainder == remainder::wrap;
         ASSERT_GE(made.size(), expected.size());
-        ASSERT_LT(made.size(), expected.size() + (may_repeat ? ranks.size() : 1));
+        ASSERT_LT(made.size(), expected.size() + (what.repeats_items() ? ranks.size() : 1));
+        for (auto each = made.begin() + static_cast<std::ptrdiff_t>(expected.size());
+             each != made.end(); ++each)
+          ASSERT_TRUE(std::ranges::any_of(whole, [each](item one) { return is_same(one, *each); }));
         made.resize(expected.size());
         ASSERT_EQ(made, expected);
         begin = end;
@@ -227,6 +239,36 @@ TEST(Elastic, RefusesStagesForWhichGlobalBatchesDependOnTheRanks) {
   EXPECT_NO_THROW(requiring(zip(mine, list | shard(uneven)) | batch(4))());
   EXPECT_THAT(requiring(from(numbers{50}) | shard(uneven) | batch(4)),
               says("require_elastic: shard: it counts the items of a stage"));
+}
+
+// Of lists of 10 and 7 items, rank 3 of 4 would get the rows 3 and (7, 6).
+TEST(Elastic, RefusesAZipThatPairsRepeatedItemsWithOthers) {
+  auto pair = [](std::uint64_t world, remainder what) {
+    shard_options rank{.rank = 0, .world = world, .remainder = what};
+    return zip(from(up_to(10)) | shard(rank), from(up_to(7)) | shard(rank)) | batch(4);
+  };
+  auto refused = ThrowsMessage<error>(HasSubstr("its sources have different or unknown numbers"));
+  EXPECT_THAT(requiring(pair(4, remainder::pad)), refused);
+  EXPECT_THAT(requiring(pair(4, remainder::wrap)), refused);
+  EXPECT_NO_THROW(requiring(pair(4, remainder::keep))());
+  EXPECT_NO_THROW(requiring(pair(1, remainder::pad))());
+  shard_options rank{.rank = 0, .world = 4, .remainder = remainder::wrap};
+  auto list = from(up_to(10));
+  EXPECT_NO_THROW(requiring(zip(list | shard(rank), list | shuffle() | shard(rank)) | batch(4))());
+  EXPECT_THAT(requiring(zip(list | shard(rank), list | take(9) | shard(rank)) | batch(4)), refused);
+  auto unknown = from([] { return up_to(10); });
+  EXPECT_THAT(requiring(zip(unknown | shard(rank), unknown | shard(rank)) | batch(4)), refused);
+  auto kept = list | shard({.rank = 0, .world = 4, .remainder = remainder::keep});
+  EXPECT_THAT(requiring(zip(list | shard(rank), kept) | batch(4)),
+              ThrowsMessage<error>(HasSubstr("its sources are sharded differently")));
+}
+
+TEST(Elastic, RefusesPipelinesWithoutBatchesAndBatchesThatEndInDifferentWays) {
+  auto mine = from(up_to(22)) | shard(uneven);
+  EXPECT_THAT(requiring(mine), ThrowsMessage<error>(HasSubstr("it has no batch")));
+  EXPECT_THAT(requiring(mine | batch(4) | batch({.size = 3, .drop_last = true})),
+              ThrowsMessage<error>(HasSubstr("some of its batches drop an incomplete last one")));
+  EXPECT_NO_THROW(requiring(mine | batch(4) | batch(3))());
 }
 
 TEST(Elastic, RefusesLastBatchesThatDependOnTheRanks) {
