@@ -240,7 +240,7 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
         consumer_(options.trace),
         children_(state_->make_context()) {
     where.require_same_process();
-    items_->count_for(state_->sink);
+    items_->count_for(state_->output);
     watch_.emplace(state_);
     children_.start(fill(pipeline_, state_, *items_, std::move(before)));
   }
@@ -255,7 +255,8 @@ class [[nodiscard("a run that nobody holds ends at once: take its items")]] run 
                      .consumer_owns_slot = true,
                      .waits_for_memory = true,
                      .bytes = options.ready_bytes,
-                     .measures_feeders = true},
+                     .measures_feeders = true,
+                     .measures_depth = true},
             .is_traced = false,
             .measure = detail::measure_for<T>(options.ready_bytes, "run", "ready_bytes"),
             .is_output = true};

@@ -100,9 +100,10 @@ void metrics::add(const run_statistics& run, const metric_labels& labels) {
   sample("items_total", counter, "Items delivered to the consumer.",
          static_cast<double>(run.delivered));
   sample("consumer_wait_seconds_total", counter, "Time that the consumer waited for items.",
-         metric_seconds(run.sink_wait));
-  sample("consumer_blocks_seconds_total", counter,
-         "Time that finished items waited for the consumer.", metric_seconds(run.sink_blocked));
+         metric_seconds(run.consumer_wait));
+  sample("output_wait_seconds_total", counter, "Time that the output queue was full.",
+         metric_seconds(run.output_wait));
+  sample("depth", gauge, "Items in the output queue.", static_cast<double>(run.depth));
   sample("memory_wait_seconds_total", counter,
          "Time that no item was started, because the memory budget was exhausted.",
          metric_seconds(run.memory_wait));

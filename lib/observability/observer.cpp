@@ -61,8 +61,8 @@ void run_watch::look(std::span<const activity::step> blocking) noexcept {
 }
 
 void run_watch::look_for_stall() {
-  auto waited = run_->sink.next_starved.until(clock::now());
-  if (auto now = run_->sink.out.load(); now != delivered_) {
+  auto waited = run_->output.next_starved.until(clock::now());
+  if (auto now = run_->output.out.load(); now != delivered_) {
     delivered_ = now;
     waited_before_ = waited;
     reported_ = false;

@@ -59,10 +59,11 @@ run_statistics operator-(const run_statistics& later, const run_statistics& earl
   auto result = later;
   result.elapsed -= earlier.elapsed;
   result.first_item = first_item_since(later, earlier);
-  result.sink_wait -= earlier.sink_wait;
-  result.sink_blocked -= earlier.sink_blocked;
+  result.consumer_wait -= earlier.consumer_wait;
+  result.output_wait -= earlier.output_wait;
   result.memory_wait -= earlier.memory_wait;
-  result.sink_waits -= earlier.sink_waits;
+  result.consumer_waits -= earlier.consumer_waits;
+  result.output_waits -= earlier.output_waits;
   result.delivered -= earlier.delivered;
   auto known = std::min(result.stages.size(), earlier.stages.size());
   for (std::size_t i = 1; i <= known; ++i)
@@ -89,7 +90,7 @@ std::optional<double> readiness(const stage_statistics& stage, nanoseconds elaps
   if (stage.slots == 0) return std::nullopt;
   return not_waited(stage.next_starved, elapsed);
 }
-double readiness(const run_statistics& run) { return not_waited(run.sink_wait, run.elapsed); }
+double readiness(const run_statistics& run) { return not_waited(run.consumer_wait, run.elapsed); }
 
 using detail::table_row;
 
@@ -209,11 +210,15 @@ std::string to_json(const run_statistics& run) {
       {"first_item", seconds(run.first_item)},
       {"threads", std::to_string(run.threads)},
       {"cpus", std::to_string(run.cpus)},
-      {"sink_wait", seconds(run.sink_wait)},
-      {"sink_wait_p50", seconds(run.sink_waits.quantile(0.50))},
-      {"sink_wait_p90", seconds(run.sink_waits.quantile(0.90))},
-      {"sink_wait_p99", seconds(run.sink_waits.quantile(0.99))},
-      {"sink_blocked", seconds(run.sink_blocked)},
+      {"consumer_wait", seconds(run.consumer_wait)},
+      {"consumer_wait_p50", seconds(run.consumer_waits.quantile(0.50))},
+      {"consumer_wait_p90", seconds(run.consumer_waits.quantile(0.90))},
+      {"consumer_wait_p99", seconds(run.consumer_waits.quantile(0.99))},
+      {"output_wait", seconds(run.output_wait)},
+      {"output_wait_p50", seconds(run.output_waits.quantile(0.50))},
+      {"output_wait_p90", seconds(run.output_waits.quantile(0.90))},
+      {"output_wait_p99", seconds(run.output_waits.quantile(0.99))},
+      {"depth", std::to_string(run.depth)},
       {"memory_wait", seconds(run.memory_wait)},
       {"delivered", std::to_string(run.delivered)},
       {"qps", support::json_of(qps(run), 3)},

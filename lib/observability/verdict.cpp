@@ -324,7 +324,7 @@ static std::vector<stage_gap> gaps_of(const run_statistics& run) {
     open.back().close(&stage, stage.input_wait);
     gaps.push_back(std::exchange(open.back(), {.before = {&stage}}));
   }
-  open.back().close(nullptr, run.sink_wait);
+  open.back().close(nullptr, run.consumer_wait);
   gaps.push_back(open.back());
   return gaps;
 }
@@ -339,7 +339,7 @@ static std::string listed(const std::vector<std::string>& names) {
 static std::string limited_by_gap(const stage_gap& gap, const run_statistics& run) {
   const bool several = gap.names.size() > 1;
   auto text = gap.names.empty() ? "The input of " + gap.behind->name : listed(gap.names);
-  auto waited = gap.behind ? gap.behind->input_wait : run.sink_wait;
+  auto waited = gap.behind ? gap.behind->input_wait : run.consumer_wait;
   text += fmt::format("{} the bottleneck: no stage with workers is busy, and {}{} of the time.",
                       several ? " are" : " is",
                       gap.behind ? gap.behind->name + " is starved " : "the consumer waits ",
@@ -364,22 +364,22 @@ static std::string limited_by_none_alone(const stage_statistics* busiest,
   auto text = fmt::format(
       "No stage limits the run by itself: the consumer waits {} of the time, finished items wait "
       "for it {}",
-      percent(share(run.sink_wait, run.elapsed)), percent(share(run.sink_blocked, run.elapsed)));
+      percent(share(run.consumer_wait, run.elapsed)), percent(share(run.output_wait, run.elapsed)));
   return busiest ? fmt::format("{}, and the busiest stage is {}: {}.", text, busiest->name,
                                workers_of(*busiest, run))
                  : text + ".";
 }
 
 static std::string judge(const run_statistics& run) {
-  if (share(run.sink_blocked, run.elapsed) > 0.5)
+  if (share(run.output_wait, run.elapsed) > 0.5)
     return fmt::format("The consumer is the bottleneck: finished items wait for it {} of the time.",
-                       percent(share(run.sink_blocked, run.elapsed)));
+                       percent(share(run.output_wait, run.elapsed)));
   auto memory = memory_limit(run);
-  if (memory > 0.2 && share(run.sink_wait, run.elapsed) > 0.2)
+  if (memory > 0.2 && share(run.consumer_wait, run.elapsed) > 0.2)
     return fmt::format(
         "Memory is the bottleneck: stages waited for the budget {} of the time, and the consumer "
         "waited {}: raise memory_bytes.",
-        percent(memory), percent(share(run.sink_wait, run.elapsed)));
+        percent(memory), percent(share(run.consumer_wait, run.elapsed)));
   auto* stage = busiest(run);
   if (stage && occupation(*stage, run) >= busy_share) return limited_by_stage(*stage, run);
   auto pool = work_on_pool(run);

@@ -65,10 +65,10 @@ context run_state::make_context(std::stop_token stop) noexcept {
   return result;
 }
 
-void run_state::begin() noexcept { sink.next_starved.count_from(clock_.begin()); }
+void run_state::begin() noexcept { output.next_starved.count_from(clock_.begin()); }
 
 void run_state::count_delivered() noexcept {
-  increment(sink.out);
+  increment(output.out);
   clock_.record_delivery();
 }
 
@@ -123,11 +123,13 @@ run_statistics run_state::statistics() const {
   const auto now = clock_.now();
   result.threads = runtime_.pool().size();
   result.cpus = available_cpus();
-  result.sink_wait = sink.next_starved.until(now);
-  result.sink_blocked = sink.output_wait.until(now);
-  result.memory_wait = sink.memory_wait.until(now);
-  result.sink_waits = sink.next_starved.ended();
-  result.delivered = sink.out;
+  result.consumer_wait = output.next_starved.until(now);
+  result.output_wait = output.output_wait.until(now);
+  result.memory_wait = output.memory_wait.until(now);
+  result.consumer_waits = output.next_starved.ended();
+  result.output_waits = output.output_wait.ended();
+  result.depth = output.depth.now();
+  result.delivered = output.out;
   result.stages = stages_.statistics(now);
   result.elapsed = clock_.elapsed(now);
   result.first_item = clock_.first_item();

@@ -32,7 +32,7 @@ static run_report report_of(const std::string& stage_name) {
   stage.busy = stage.returned = 4s;
   report.interval.elapsed = 2s;
   report.interval.delivered = 2500;
-  report.interval.sink_wait = 1s;
+  report.interval.consumer_wait = 1s;
   report.interval.threads = 2;
   report.interval.cpus = 4;
   report.interval.stages = {stage};

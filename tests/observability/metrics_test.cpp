@@ -22,7 +22,9 @@ static run_statistics two_stages() {
   run_statistics run;
   run.elapsed = 10s;
   run.delivered = 100;
-  run.sink_wait = 2500ms;
+  run.consumer_wait = 2500ms;
+  run.output_wait = 500ms;
+  run.depth = 3;
   stage_statistics stage;
   stage.name = "map";
   stage.workers = 4;
@@ -43,6 +45,8 @@ TEST(Prometheus, ExportsARunInBaseUnits) {
                               "# TYPE lade_run_items_total counter\n"
                               "lade_run_items_total{run=\"train\"} 100\n"));
   EXPECT_THAT(text, HasSubstr("lade_run_consumer_wait_seconds_total{run=\"train\"} 2.5\n"));
+  EXPECT_THAT(text, HasSubstr("lade_run_output_wait_seconds_total{run=\"train\"} 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE lade_run_depth gauge\nlade_run_depth{run=\"train\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("lade_stage_busy_seconds_total{run=\"train\",stage=\"map\"} 1.5\n"));
 }
 

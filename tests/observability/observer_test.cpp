@@ -162,8 +162,8 @@ TEST(Stall, IsReportedOnceWithTheStateOfEachItem) {
   std::size_t later = 0;
   std::thread opener([&] {
     auto wait_for = [&](std::chrono::nanoseconds time) {
-      auto start = items.statistics().sink_wait;
-      test::wait_until([&] { return items.statistics().sink_wait > start + time; });
+      auto start = items.statistics().consumer_wait;
+      test::wait_until([&] { return items.statistics().consumer_wait > start + time; });
     };
     test::wait_until([&] { return received.all().size() > before; });
     wait_for(20ms);

@@ -250,7 +250,7 @@ TEST_F(ProfileOfARun, DoesNotCountAsWaitOfTheConsumer) {
     auto items = where.run(from(numbers{10}) | map([](int i) { return i; }));
     collect(items);
     auto seen = items.statistics();
-    return seen.sink_wait <= seen.elapsed;
+    return seen.consumer_wait <= seen.elapsed;
   };
   EXPECT_EXIT(exit_after(is_left_out), testing::ExitedWithCode(1), "is the slowest");
 }

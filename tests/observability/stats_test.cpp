@@ -102,7 +102,7 @@ TEST(Verdict, NamesTheBusyStageAndTheBlockedOne) {
 TEST(Verdict, ABudgetForOneItemAtATimeIsNamed) {
   auto run = run_of({decoder(30s)});
   run.memory_wait = 5s;
-  run.sink_wait = 4s;
+  run.consumer_wait = 4s;
   EXPECT_EQ(verdict(run),
             "Memory is the bottleneck: stages waited for the budget 50 % of the time, and the "
             "consumer waited 40 %: raise memory_bytes.");
@@ -124,7 +124,7 @@ TEST(Verdict, BusyReadsNeedMoreConcurrency) {
 
 TEST(Verdict, NamesTheConsumerWhenItemsWaitForIt) {
   auto run = run_of({decoder(40s)});
-  run.sink_blocked = 9s;
+  run.output_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("The consumer is the bottleneck"));
 }
 
@@ -183,7 +183,7 @@ TEST(Verdict, FeedersThatLackMemoryNameTheBudget) {
   auto waiting = reader(20s);
   waiting.memory_wait = 8s;
   auto run = run_of({waiting, decoder(30s)});
-  run.sink_wait = 4s;
+  run.consumer_wait = 4s;
   EXPECT_THAT(verdict(run),
               StartsWith("Memory is the bottleneck: stages waited for the budget 80 % of "
                          "the time"));
@@ -195,7 +195,7 @@ TEST(Verdict, ReadersThatLackMemoryNameTheBudget) {
   lacking.slots = 128;
   lacking.memory_wait = lacking.next_starved = 9s;
   auto run = run_of({lacking, decoder(10s)});
-  run.sink_wait = 4s;
+  run.consumer_wait = 4s;
   EXPECT_THAT(verdict(run), StartsWith("Memory is the bottleneck"));
 }
 
@@ -206,7 +206,7 @@ TEST(Verdict, ReadersThatWaitForMemoryAheadOfABusyStageAreNotBlamed) {
   ahead.next_starved = 100ms;
   ahead.busy = ahead.returned = 100s;
   auto run = run_of({ahead, decoder(77600ms)});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("decode_image is the bottleneck"));
   auto batching = decoder(77600ms);  // its feeder waits for the memory of the next batch
   batching.slots = 256;
@@ -219,7 +219,7 @@ TEST(Verdict, NamesTheStageWhoseWorkersPauseBeforeOtherAttempts) {
   auto fetch = reader(6s);
   fetch.paused = 620s;
   auto run = run_of({fetch, decoder(1s)});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_EQ(verdict(run),
             "read is the bottleneck: 64 tasks busy 1 % of the time, and pausing between "
             "attempts 97 %: raise the concurrency of read, or have fewer of its calls fail.");
@@ -368,7 +368,7 @@ TEST(Verdict, NamesAStageWithoutWorkersBetweenTwoThatWait) {
   second.input_wait = 9500ms;
   second.next_starved = 9s;
   auto run = run_of({first, filter, second});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_EQ(verdict(run),
             "filter is the bottleneck: no stage with workers is busy, and augment is starved 95 % "
             "of the time. It runs on one thread: move the work into a map with concurrency.");
@@ -393,7 +393,7 @@ TEST(Verdict, NamesTheSourceOfTheBranchThatWaitsForIt) {
       "source is the bottleneck: no stage with workers is busy, and slow is starved 95 % of the "
       "time.";
   auto run = run_of(stages);
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_EQ(verdict(run), expected);
   std::ranges::rotate(run.stages.begin(), run.stages.begin() + 2, run.stages.begin() + 4);
   EXPECT_EQ(verdict(run), expected);
@@ -404,7 +404,7 @@ TEST(Verdict, NamesTheStageBehindSeveralBranches) {
   stages[1].input_wait = stages[1].next_starved = 1s;
   stages.push_back(in_place("zip", 2));
   auto run = run_of(stages);
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_EQ(verdict(run),
             "zip is the bottleneck: no stage with workers is busy, and the consumer waits 90 % of "
             "the time. It runs on one thread: move the work into a map with concurrency.");
@@ -424,13 +424,13 @@ TEST(Verdict, NamesASlowStageOfAPathThoughItsResultsAreHeld) {
   auto route = gathering("route");
   route.next_starved = 9s;
   auto run = run_of({in_place("source", 0), quick, route, in_place("slow", 1)});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("route and slow are the bottleneck: "));
 }
 
 TEST(Verdict, PathsThatHaveNoWorkersBeforeThemAreConcurrent) {
   auto run = run_of({in_place("source", 0), gathering("tee"), decoder(1s), decoder(1s)});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_THAT(verdict(run),
               StartsWith("source, tee, decode_image and decode_image are the bottleneck: "));
 }
@@ -444,10 +444,10 @@ TEST(Verdict, PathsAreNotTakenForStagesOneBehindTheOther) {
   seldom.name = "decode_tiff";
   seldom.input_wait = 10s;
   auto run = run_of({in_place("source", 0), read, gathering("route"), often, seldom});
-  run.sink_blocked = 4s;
-  run.sink_wait = 3s;
+  run.output_wait = 4s;
+  run.consumer_wait = 3s;
   EXPECT_THAT(verdict(run), StartsWith("No stage limits the run by itself"));
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   run.stages.push_back(in_place("slow", 1));
   EXPECT_EQ(
       verdict(run),
@@ -463,7 +463,7 @@ TEST(Verdict, ASourceWithoutWorkersBehindItIsBeforeWhatJoinsIt) {
   stages.erase(stages.begin() + 1);
   stages.push_back(in_place("merge", 2));
   auto run = run_of(stages);
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_EQ(verdict(run),
             "source and merge are the bottleneck: no stage with workers is busy, and the consumer "
             "waits 90 % of the time.");
@@ -483,15 +483,15 @@ TEST(Verdict, NamesAStageWithoutWorkersBeforeTheConsumer) {
   stage_statistics last;
   last.name = "collate";
   auto run = run_of({first, last});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("collate is the bottleneck: no stage with workers is busy, "
                                        "and the consumer waits 90 % of the time"));
 }
 
 TEST(Verdict, SaysWhenNoStageLimitsTheRunByItself) {
   auto run = run_of({reader(64s), decoder(40s)});
-  run.sink_wait = 3s;
-  run.sink_blocked = 4s;
+  run.consumer_wait = 3s;
+  run.output_wait = 4s;
   EXPECT_EQ(
       verdict(run),
       "No stage limits the run by itself: the consumer waits 30 % of the time, finished items wait "
@@ -501,7 +501,7 @@ TEST(Verdict, SaysWhenNoStageLimitsTheRunByItself) {
 // A short run waits mostly for its first items.
 TEST(Verdict, TheHandOverBehindTheLastStageIsNotBlamed) {
   auto run = run_of({decoder(40s)});
-  run.sink_wait = 9s;
+  run.consumer_wait = 9s;
   EXPECT_THAT(verdict(run), StartsWith("No stage limits the run by itself"));
 }
 
@@ -684,7 +684,7 @@ TEST(Statistics, RatesAndReadinessAreSharesOfTheTime) {
   stage.slots = 16;
   stage.next_starved = 2500ms;
   auto run = run_of({stage});
-  run.sink_wait = 8s;
+  run.consumer_wait = 8s;
   EXPECT_EQ(qps(run), 10);
   EXPECT_EQ(qps(stage, run.elapsed), 25);
   EXPECT_EQ(readiness(run), 1 - 0.8);
@@ -874,7 +874,8 @@ TEST(StatisticsText, HasTheQuantilesOfWaits) {
   waiting.input_waits = a_hundred_waits(4ns);
   waiting.output_waits = a_hundred_waits(400ns);
   auto run = run_of({waiting});
-  run.sink_waits = a_hundred_waits(40us);
+  run.consumer_waits = a_hundred_waits(40us);
+  run.output_waits = a_hundred_waits(4ms);
   auto text = to_json(run);
   auto has = [&](const std::string& name, const duration_counts& waits) {
     auto seconds = [&](double share) {
@@ -890,7 +891,8 @@ TEST(StatisticsText, HasTheQuantilesOfWaits) {
   };
   has("input_wait", waiting.input_waits);
   has("output_wait", waiting.output_waits);
-  has("sink_wait", run.sink_waits);
+  has("output_wait", run.output_waits);
+  has("consumer_wait", run.consumer_waits);
 }
 
 TEST(StatisticsText, HasTheDepthOfAStage) {
@@ -945,8 +947,8 @@ TEST(RunStatistics, ShowThatAStageIsBlockedByTheFunctionOfTheNext) {
   EXPECT_EQ(now.stages[2].output_wait, now.elapsed);
   EXPECT_EQ(now.stages[2].next_starved, now.elapsed);
   EXPECT_EQ(readiness(now.stages[2], now.elapsed), 0);
-  EXPECT_EQ(now.sink_wait, 0ns);
-  EXPECT_EQ(now.sink_blocked, 0ns);
+  EXPECT_EQ(now.consumer_wait, 0ns);
+  EXPECT_EQ(now.output_wait, 0ns);
   EXPECT_EQ(now.stages[1].output_waits.total(), 0u) << "of waits that are over";
   EXPECT_EQ(now.stages[1].depth, 1u) << "without the one that the next stage has taken";
   EXPECT_EQ(now.stages[2].depth, 2u);
@@ -1154,7 +1156,7 @@ TEST(RunStatistics, StopCountingAtTheEndOfTheRun) {
   auto now = std::chrono::steady_clock::now();
   test::wait_until([&] { return std::chrono::steady_clock::now() > now; });
   EXPECT_EQ(items.statistics().elapsed, ended.elapsed);
-  EXPECT_EQ(items.statistics().sink_wait, ended.sink_wait);
+  EXPECT_EQ(items.statistics().consumer_wait, ended.consumer_wait);
 }
 
 TEST(RunStatistics, OfAnIntervalHaveAFirstItemThatWasDeliveredInIt) {
@@ -1219,7 +1221,7 @@ TEST(RunStatistics, ShowThatAllStagesAreStarvedByTheSource) {
   test::wait_until([&] {
     auto now = items.statistics();
     return now.stages.at(1).next_starved > last.stages.at(1).next_starved &&
-           now.sink_wait > last.sink_wait;
+           now.consumer_wait > last.consumer_wait;
   });
   auto now = meanwhile(items);
   gate.open();
@@ -1228,15 +1230,15 @@ TEST(RunStatistics, ShowThatAllStagesAreStarvedByTheSource) {
   EXPECT_EQ(now.stages[1].output_wait, 0ns);
   EXPECT_EQ(now.stages[1].next_starved, now.elapsed);
   EXPECT_EQ(readiness(now.stages[1], now.elapsed), 0);
-  EXPECT_EQ(now.sink_wait, now.elapsed);
+  EXPECT_EQ(now.consumer_wait, now.elapsed);
   EXPECT_EQ(readiness(now), 0);
   EXPECT_EQ(now.stages[1].input_waits.total(), 0u) << "of waits that are over";
-  EXPECT_EQ(now.sink_waits.total(), 0u);
+  EXPECT_EQ(now.consumer_waits.total(), 0u);
   auto ended = items.statistics();
   expect_a_wait_of(now.elapsed, (ended - last).stages[1].input_waits);
-  expect_a_wait_of(now.elapsed, (ended - last).sink_waits);
+  expect_a_wait_of(now.elapsed, (ended - last).consumer_waits);
   EXPECT_EQ((ended - ended).stages[1].input_waits.total(), 0u);
-  EXPECT_EQ((ended - ended).sink_waits.total(), 0u);
+  EXPECT_EQ((ended - ended).consumer_waits.total(), 0u);
 }
 
 TEST(RunStatistics, ShowThatItemsWaitForTheConsumer) {
@@ -1247,12 +1249,16 @@ TEST(RunStatistics, ShowThatItemsWaitForTheConsumer) {
     full = items.statistics();
     return full.stages.size() == 1 && full.stages[0].out == 3;
   });
-  test::wait_until([&] { return items.statistics().sink_blocked > full.sink_blocked; });
+  test::wait_until([&] { return items.statistics().output_wait > full.output_wait; });
   auto now = meanwhile(items);
-  EXPECT_EQ(now.sink_blocked, now.elapsed);
-  EXPECT_EQ(now.sink_wait, 0ns);
+  EXPECT_EQ(now.output_wait, now.elapsed);
+  EXPECT_EQ(now.consumer_wait, 0ns);
   EXPECT_EQ(readiness(now), 1);
+  EXPECT_EQ(items.statistics().depth, 3u);
+  EXPECT_EQ(items.statistics().output_waits.total(), 0u);
   EXPECT_EQ(collect(items), up_to(20));
+  EXPECT_EQ(items.statistics().depth, 0u);
+  EXPECT_GT(items.statistics().output_waits.total(), 0u);
 }
 
 TEST(RunStatistics, MayBeReadWhileStagesAreOpened) {
@@ -1373,8 +1379,8 @@ TEST(RunStatistics, SeparateTheAwaitedTimeOfParts) {
 static run_statistics slowed(run_statistics run) {
   constexpr int times = 10'000;
   run.elapsed *= times;
-  run.sink_wait *= times;
-  run.sink_blocked *= times;
+  run.consumer_wait *= times;
+  run.output_wait *= times;
   run.memory_wait *= times;
   for (auto& stage : run.stages) {
     for (auto* time : {&stage.busy, &stage.returned, &stage.cpu, &stage.awaited, &stage.input_wait,
@@ -1396,7 +1402,7 @@ static std::string verdict_while(runtime& where, const pipeline<int>& what, std:
   run_statistics now;
   test::wait_until([&] {
     now = meanwhile(items);
-    return now.sink_wait == now.elapsed && now.sink_blocked == 0ns;
+    return now.consumer_wait == now.elapsed && now.output_wait == 0ns;
   });
   release();
   consumer.join();
@@ -1574,7 +1580,7 @@ TEST(VerdictOfARun, NamesASlowConsumer) {
   run_statistics now;
   test::wait_until([&] {
     now = meanwhile(items);
-    return now.sink_blocked == now.elapsed;
+    return now.output_wait == now.elapsed;
   });
   EXPECT_THAT(verdict(slowed(now)), HasSubstr("The consumer is the bottleneck"));
 }
@@ -1621,7 +1627,7 @@ TEST(VerdictOfARun, NamesABudgetThatIsTooSmall) {
   test::wait_until([&] {
     now = meanwhile(items);
     auto& stage = now.stages.at(1);
-    return std::min({stage.memory_wait, stage.next_starved, now.sink_wait}) == now.elapsed;
+    return std::min({stage.memory_wait, stage.next_starved, now.consumer_wait}) == now.elapsed;
   });
   go_on.set();
   consumer.join();
@@ -1641,7 +1647,8 @@ TEST(VerdictOfARun, NamesSlowItemsThatOthersWaitBehind) {
     gate.wait_for(1);
     test::wait_until([&] {
       auto now = items.statistics();
-      return now.elapsed > 110ms && now.sink_wait > now.elapsed * 9 / 10;  // long enough to judge
+      return now.elapsed > 110ms &&
+             now.consumer_wait > now.elapsed * 9 / 10;  // long enough to judge
     });
     gate.open();
   });

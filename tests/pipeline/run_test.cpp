@@ -906,7 +906,7 @@ TEST(Run, WorksNoFurtherAheadAfterALimitOfTimeHasPassed) {
     auto items = runtime.run(from(next), {.ready = ready});
     EXPECT_THROW(items.wait_next(std::chrono::milliseconds(1)), error);
     held.open();
-    test::wait_until([&] { return items.statistics().sink_blocked.count() > 0; });
+    test::wait_until([&] { return items.statistics().output_wait.count() > 0; });
     EXPECT_EQ(made, ready + 1);
     EXPECT_EQ(items.wait_next(), 0);
   }

@@ -146,10 +146,11 @@ class run_state {
 
   lade::state state() const;
   run_statistics statistics() const;
-  std::stop_source over;       // requested at the end of the run
-  stage_counters sink{"run"};  // output queue; next_starved: the consumer waited; output_wait: the
-                               // last stage was blocked; memory_wait: no item was started for lack
-                               // of memory
+  std::stop_source over;  // requested at the end of the run
+
+  // Of the output queue. next_starved: the consumer waited. output_wait: the queue was full.
+  // memory_wait: no item was started for lack of memory.
+  stage_counters output{"run"};
 
  private:
   friend class open_input;
