@@ -210,7 +210,7 @@ nvjpeg_status jpeg_session::enqueue(route_state& with, std::span<jpeg_item* cons
   const auto status =
       nvjpeg().decode_batched_ex(with.handle, with.state.get(), data.data(), bytes.data(),
                                  to.data(), parameters.data(), stream_.handle());
-  if (status != nvjpeg_status::success) with.images = 0;  // the state must be initialized again
+  if (status != nvjpeg_status::success) with.images = 0;  // the state must be initialised again
   return status;
 }
 

@@ -25,7 +25,7 @@ namespace lade {
 //
 // Plain functions: the number is fixed. All automatic stages of a run together have
 // `tune_options::cpus` calls in flight, which leaves the other CPUs to the trainer. A stage with a
-// dedicated pool has as many for itself.
+// dedicated pool has as many for itself. The same holds for a flat_map, also of generators.
 //
 // Queues: prefetch and the output queue begin with 2 items. The run doubles the number while the
 // next stage is starved though the queue was full.

@@ -33,8 +33,9 @@ namespace lade {
 struct flat_map_options {
   // The number of items in flight: how many are split at a time, in parallel on the CPU pool. 1 to
   // 1,048,576.
-  // - `automatic`: all automatic stages of the run together use as many CPUs as the run may use for
-  //   them; see autotune.hpp.
+  // - `automatic`: for functions that compute. All automatic stages of the run together use as many
+  //   CPUs as the run may use for them; see autotune.hpp. If the generators wait, as for a server,
+  //   set a number.
   // - 1, without a custom pool: the function runs inline, on the thread of the next stage when that
   //   requests an item, without a queue.
   unsigned concurrency = 1;

@@ -89,7 +89,7 @@ run<std::uint64_t> start_trial(runtime& where, const pipeline<std::uint64_t>& wh
 //
 // A run can be neither copied nor moved, so std::make_unique(runtime.run(samples)) does not
 // compile. A function returns a run by value: `return where.run(samples);`. A class keeps a run as
-// a member: initialized from such a call, or constructed in a std::optional:
+// a member: initialised from such a call, or constructed in a std::optional:
 //
 //   class trainer {
 //    public:

@@ -70,19 +70,23 @@ class runtime {
   explicit runtime(const runtime_options& options = {});
   ~runtime();
 
+  // The CPU pool.
   thread_pool& pool() noexcept { return *pool_; }
 
-  // The reactor of the calling thread. On all other threads, each call returns the next reactor in
-  // turn.
+  // For the library. The reactor of the calling thread. On all other threads, each call returns the
+  // next reactor in turn.
   detail::reactor& reactor() noexcept;
 
-  // The reactor for task `number` of a stage. The result may change when the runtime adds a
-  // reactor.
+  // For the library. The reactor for task `number` of a stage. The result may change when the
+  // runtime adds a reactor.
   detail::reactor& reactor(std::size_t number) noexcept {
     return *reactors_[number % reactor_count()];
   }
 
+  // The memory budget, from which the buffers of all runs are allocated.
   buffer_pool& memory() noexcept { return memory_; }
+
+  // For the library. Watches the reactors for code that blocks them.
   detail::watchdog& watchdog() noexcept { return *watchdog_; }
 
   // The service of class S, constructed as S(runtime) by the first call. For a module that keeps an

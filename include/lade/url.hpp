@@ -26,8 +26,8 @@ std::string_view scheme_of(std::string_view name) noexcept;
 // '@', the rest counts as a query: "https://...".
 std::string without_secrets(std::string_view name);
 
-// The URL without the parameters of its signature, so that a cache recognizes an object whose URL
-// is signed anew. All other parameters are kept. Recognized signatures:
+// The URL without the parameters of its signature, so that a cache recognises an object whose URL
+// is signed anew. All other parameters are kept. Recognised signatures:
 //
 // - Amazon S3 and Google Cloud Storage: X-Amz-Signature, X-Goog-Signature, or Signature with
 //   AWSAccessKeyId or GoogleAccessId, each with its date, expiry, scope and token

@@ -57,6 +57,14 @@ namespace lade {
 // - Thread: any. Each coroutine resumes on its executor; without one, inside the call of resume().
 // - Lifetime: the awaitable must outlive its waiters. If a waiter is left, `require_empty` in the
 //   destructor of the awaitable ends the process.
+//
+// Functions for awaiters, which derive from waiter:
+// - park(coroutine, mutex, list, settled): parks, in await_suspend; whether the coroutine suspends.
+// - park_unstoppable(...): the same, for a wait that a stop must not end.
+// - finish(doing): first in await_resume; throws error(stopped, doing) after a stop.
+//
+// Of a waiter that has been taken out of a list: resume(). Of a list, under the mutex: empty(),
+// settle_first(), settle_all(); without it: resume_all(). In destructors: require_empty(sentence).
 using detail::wait_list;
 using detail::waiter;
 

@@ -55,7 +55,7 @@ static void check_sampling(const clip_sampling& sampling, std::string_view doing
 }
 
 // The duration of a frame, if the stream states it and its time base cannot represent it exactly.
-// Empty if the time base is too coarse to recognize rounded times.
+// Empty if the time base is too coarse to recognise rounded times.
 static std::optional<rational> rounded_duration(const stream_info& stream) {
   constexpr std::int64_t fewest_units = 4;
   const auto rate = stream.frame_rate();

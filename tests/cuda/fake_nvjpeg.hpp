@@ -41,7 +41,7 @@ std::uint8_t drawn(std::uint8_t seed, int x, int y, int c);
 //
 // Decoding is queued on the stream, and reads the files and writes the images when the stream
 // comes to it. It notices misuse (`faults`): a state that is used or destroyed while the stream has
-// not passed what it was used for, and a state that is used before it is initialized. The driver
+// not passed what it was used for, and a state that is used before it is initialised. The driver
 // notices drawing where there is no memory.
 //
 // Thread: any.

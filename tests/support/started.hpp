@@ -69,7 +69,7 @@ std::size_t in_all_orders(Scenario scenario) {
 }
 
 // The same for every order of its locks with at most `preemptions`: for scenarios with too many
-// orders. A switch at a wait is no preemption. Most faults of synchronization need two at most.
+// orders. A switch at a wait is no preemption. Most faults of synchronisation need two at most.
 template <class Scenario>
 std::size_t in_orders_of_preemptions(std::size_t preemptions, Scenario scenario) {
   auto orders = interleaving::run_all(scenario, interleaving::points::locks, preemptions);

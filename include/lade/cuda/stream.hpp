@@ -40,7 +40,7 @@ struct stream_options {
 // Not yet run on a GPU: tested only with a fake driver.
 class stream {
  public:
-  // Creates a stream, which does not synchronize with the legacy default stream. The last copy
+  // Creates a stream, which does not synchronise with the legacy default stream. The last copy
   // destroys it; queued work still runs. Throws error.
   explicit stream(device on, const stream_options& options = {});
   stream(const stream&) = default;

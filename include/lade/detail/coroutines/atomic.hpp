@@ -1,4 +1,4 @@
-// The atomic variables with which rendezvous and reactor_await synchronize threads. A test replaces
+// The atomic variables with which rendezvous and reactor_await synchronise threads. A test replaces
 // this header by one whose type runs every interleaving of the threads.
 
 #pragma once

@@ -1,4 +1,4 @@
-// The types with which the coroutine primitives, slot_ring, split and reactor_await synchronize
+// The types with which the coroutine primitives, slot_ring, split and reactor_await synchronise
 // threads. A test replaces this header by one whose types run every interleaving of the threads.
 
 #pragma once

@@ -135,12 +135,11 @@ class split_base : public std::enable_shared_from_this<split_base> {
   // The wait of the input for an item of the stage before, from construction to destruction.
   class asking;
 
-  // For the input: `co_await capacity(where)` suspends until one more item fits, or the path
-  // needs no more; not at all for chosen_path. The await returns true, as drain() requires.
-  // If the other paths are empty, one path may hold as many items as all together, within its limit
-  // in bytes. Throws
-  // error(stopped) if the awaiting coroutine is asked to stop. has_capacity(): whether the await
-  // would end at once.
+  // For the input: `co_await capacity(where)` suspends until one more item fits, or the path needs
+  // no more; not at all for chosen_path. The await returns true, as drain() requires. If the other
+  // paths are empty, one path may hold as many items as all together, within its limit in bytes.
+  // Throws error(stopped) if the awaiting coroutine is asked to stop. has_capacity(): whether the
+  // await would end at once.
   class capacity_awaiter;
   [[nodiscard]] capacity_awaiter capacity(std::size_t where) noexcept;
   bool has_capacity(std::size_t where) const;

@@ -26,7 +26,7 @@ struct decompress_options {
 };
 
 // Yields the decompressed bytes of a stream, in non-empty buffers of the caller's pool.
-// The format is recognized by the first bytes. A stream that is neither gzip nor Zstandard is
+// The format is recognised by the first bytes. A stream that is neither gzip nor Zstandard is
 // returned unchanged. Only one layer is removed: compressed content is not decompressed again.
 //
 //   lade::io::decompress(lade::io::stream("a.tar.gz"), "a.tar.gz")

@@ -76,7 +76,7 @@ namespace io {
 // - object and array: their JSON, as text
 // - null: no field
 //
-// Empty lines are skipped. Files compressed with gzip or Zstandard are recognized by their first
+// Empty lines are skipped. Files compressed with gzip or Zstandard are recognised by their first
 // bytes and decompressed.
 //
 // Throws error(invalid_data) naming the file, the line and the byte in the line for

@@ -105,7 +105,7 @@ struct tar_options {
 // and the offset. Other errors of the stream, such as a failed disk, are always thrown. Throws
 // error(invalid_argument) for a policy that reports, without a log.
 //
-// After a damaged header, members are recognized by valid headers at multiples of 512 bytes. In an
+// After a damaged header, members are recognised by valid headers at multiples of 512 bytes. In an
 // archive of archives, these may be headers of an inner archive. A member whose long name may have
 // been lost is skipped.
 async_generator<tar_member> tar_members(async_generator<buffer> archive, std::string name,

@@ -107,7 +107,7 @@ namespace io {
 //       | lade::flat_map(lade::io::read_tfrecord)
 //       | lade::map(lade::io::parse_example)
 //
-// Files compressed with gzip or Zstandard are recognized by their first bytes and decompressed.
+// Files compressed with gzip or Zstandard are recognised by their first bytes and decompressed.
 // Skipped records count in the numbers of records.
 inline constexpr detail::read_tfrecord read_tfrecord;
 

@@ -42,7 +42,7 @@ struct mux_options {
 // exception of write() or finish(), the file cannot be finished: each further call throws
 // error(invalid_argument).
 //
-// Codecs. A codec that FFmpeg writes into a container but does not recognize when it reads the file
+// Codecs. A codec that FFmpeg writes into a container but does not recognise when it reads the file
 // is refused: VP9 in MPEG-TS, AAC in WAV, any other codec in a format of one codec. Formats without
 // packets are also refused, such as "md5" and "ffmetadata".
 //
