@@ -56,7 +56,7 @@ class batch_stage {
             .mixing_parts("batch"),
         [in, options = options_](const detail::open_context& run) {
           auto& counters = run.add_stage();
-          return collect(in.open(run), options, run.rules().keeps_batches_whole, counters);
+          return collect(in.open(run), options, run.rules().fails_at_once(), counters);
         });
   }
 

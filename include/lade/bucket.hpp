@@ -129,7 +129,7 @@ class bucket_stage {
       detail::with_lineage<std::vector<T>> yielded{full.origin, full.items};
       co_yield yielded;
     }
-    if (self.options_.drop_last || (failure && run.rules().keeps_batches_whole)) buckets.clear();
+    if (self.options_.drop_last || (failure && run.rules().fails_at_once())) buckets.clear();
     for (auto& rest : buckets) {
       if (rest.items.empty()) continue;
       detail::count_out(counters, rest.items);

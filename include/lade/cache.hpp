@@ -103,6 +103,7 @@ class cache_filler {
                const open_context& run)
       : store_(!run.run->profiling() && store->claim() ? std::move(store) : nullptr),
         options_(options),
+        measure_(measure_for<T>(options.bytes, "cache", "bytes")),
         place_(*run.at),
         pass_(*run.pass) {
     if (store_) input_.emplace(run.run);
@@ -128,11 +129,9 @@ class cache_filler {
  private:
   bool takes(const T& item) {
     if (pass_.items.size() >= options_.items) return false;
-    if constexpr (tells_bytes<T>()) {
-      auto bytes = bytes_of(item);
-      if (bytes > options_.bytes - bytes_) return false;
-      bytes_ += bytes;
-    }
+    const auto bytes = measure_ ? measure_(std::addressof(item)) : 0;
+    if (bytes > options_.bytes - bytes_) return false;
+    bytes_ += bytes;
     return true;
   }
 
@@ -158,6 +157,7 @@ class cache_filler {
   std::shared_ptr<cache_store<T>> store_;  // null if there is nothing to fill
   std::optional<open_input> input_;        // delays the next epoch until it can use the items
   cache_options options_;
+  measure_item measure_;
   const planned_node& place_;
   kept_pass<T> pass_;
   std::uint64_t bytes_ = 0;

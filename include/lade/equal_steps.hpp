@@ -163,13 +163,16 @@ class end_together_stage {
 
   template <class T>
   pipeline<T> attach(const pipeline<T>& in) const {
-    return detail::make_pipeline<T>(
-        detail::node_facts::behind(in.last(), "end_together").yielding(cardinality::one).holding(0),
-        [in, any_ended = any_ended_](const detail::open_context& run) {
-          if (run.run->profiling()) return in.open(run);  // a profile runs on one rank alone
-          auto& counters = run.add_stage();
-          return until_one_ends(in.open(run), any_ended, run, counters);
-        });
+    return detail::make_pipeline<T>(detail::node_facts::behind(in.last(), "end_together")
+                                        .yielding(cardinality::one)
+                                        .holding(0)
+                                        .ending_early(),
+                                    [in, any_ended = any_ended_](const detail::open_context& run) {
+                                      if (run.run->profiling())
+                                        return in.open(run);  // a profile runs on one rank alone
+                                      auto& counters = run.add_stage();
+                                      return until_one_ends(in.open(run), any_ended, run, counters);
+                                    });
   }
 
  private:

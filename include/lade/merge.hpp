@@ -50,7 +50,8 @@ struct merge_options {
   // merge (see run.hpp).
   std::function<std::vector<double>(std::uint64_t epoch)> weights_of = {};
 
-  // With merge_order::weighted: the seed of the draws, which also depend on the epoch of the run.
+  // Only with merge_order::weighted: the seed of the draws, which also depend on the epoch of the
+  // run.
   std::uint64_t seed = 0;
 
   // Only with merge_order::arrival: the limit in bytes of the items that wait for the next stage,
@@ -61,8 +62,8 @@ struct merge_options {
 
 namespace detail {
 
-// Throws error(invalid_argument) if there are weights or a limit in bytes that the order does not
-// use.
+// Throws error(invalid_argument) if there are weights, a seed or a limit in bytes that the order
+// does not use.
 void require_options_used(const merge_options& options);
 
 // A copy of the options with the weights of the epoch.

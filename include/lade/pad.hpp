@@ -377,8 +377,8 @@ class pack_rows_stage {
       if (failure) break;
       if (!added) co_await detail::consume(dropped);
     }
-    auto last = failure && run.rules().keeps_batches_whole ? std::vector<detail::row_packer::row>()
-                                                           : rows.rest();
+    auto last = failure && run.rules().fails_at_once() ? std::vector<detail::row_packer::row>()
+                                                       : rows.rest();
     for (auto& row : last) {
       detail::count_out(counters, row.item);
       detail::with_lineage<packed_batch> yielded{row.origin, row.item};

@@ -94,14 +94,14 @@ class shuffle_stage {
           detail::window_order order(random(options.seed, run.round()), options.window);
           auto made = run.choosing("shuffle " + std::to_string(options.seed) + " in a window of " +
                                    std::to_string(options.window));
-          return from_window(in.open(run), std::move(order), made);
+          return from_window(in.open(run), std::move(order), made, run.rules().fails_at_once());
         });
   }
 
  private:
   template <class T>
   static async_generator<T> from_window(async_generator<T> in, detail::window_order order,
-                                        detail::choice_log made);
+                                        detail::choice_log made, bool fails_at_once);
 
   shuffle_options options_;
 };
@@ -123,7 +123,7 @@ inline shuffle_stage shuffle(const shuffle_options& options = {}) { return shuff
 
 template <class T>
 async_generator<T> shuffle_stage::from_window(async_generator<T> in, detail::window_order order,
-                                              detail::choice_log made) {
+                                              detail::choice_log made, bool fails_at_once) {
   std::vector<held<T>> items;  // items in the slots of the window
   std::exception_ptr failure;
   auto before = order.replay(made.before());
@@ -153,7 +153,7 @@ async_generator<T> shuffle_stage::from_window(async_generator<T> in, detail::win
       items.emplace_back(std::move(*item), in.origin());
     }
     if (!more && !failure) made.record_items(order.taken());
-    if (items.empty()) break;
+    if (items.empty() || (failure && fails_at_once)) break;
     auto choice = order.pick();
     std::swap(items[choice.slot], items.back());
     auto picked = std::move(items.back());

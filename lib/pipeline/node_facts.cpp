@@ -162,6 +162,16 @@ node_facts node_facts::pairing() && {
   return std::move(*this);
 }
 
+node_facts node_facts::ending_early() && {
+  ends_early_ = true;
+  return std::move(*this);
+}
+
+node_facts node_facts::reopening() && {
+  reopens_ = true;
+  return std::move(*this);
+}
+
 node_facts node_facts::counting_steps() && {
   counts_steps_ = true;
   return std::move(*this);

@@ -101,11 +101,19 @@ planned_rules plan::rules_before(planned_node& place) {
                  "items has no size() that counts members: add one, so that a resumed run detects "
                  "a changed batch");
   }
-  if (facts.counts_steps_) require_last(place);
+  if (facts.counts_steps_) {
+    if (rules.is_reopened)
+      throw error(
+          errc::invalid_argument, facts.name(),
+          "repeat is behind it, and it counts the steps of one epoch: put repeat before it");
+    require_last(place);
+  }
   if (rules.parts_behind && facts.consumes_) progress_.expect_rule(facts.effect_name_);
   apply_effect(place, rules);
   if (facts.changes_count(policy_)) rules.count_changes_behind = true;
   if (facts.pairs_) rules.keeps_batches_whole = true;
+  if (facts.ends_early_) rules.may_end_early = true;
+  if (facts.reopens_) rules.is_reopened = true;
   if (facts.wants_batches_) rules.batches_for = &place;
   if (facts.caches_) {
     rules.cache = &place;
@@ -166,6 +174,7 @@ planned_rules plan::rules_before_paths(planned_node& split, planned_rules inside
     visit(add_input(*facts.paths_[i], split, inside, 0), &path_rules);
     if (path_rules.mixes_parts != inside.mixes_parts) mixes = path_rules.mixes_parts;
     if (path_rules.count_changes_behind) before.count_changes_behind = true;
+    if (path_rules.may_end_early) before.may_end_early = true;
     if (!path_rules.parts_behind) continue;
     any_makes_parts = true;
     members_unknown |= path_rules.members_unknown;

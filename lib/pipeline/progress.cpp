@@ -288,7 +288,9 @@ void progress::expect_rule(std::string stage) {
 
 steps_before progress::begin_steps(std::uint64_t count) {
   std::lock_guard lock(mutex_);
-  if (steps_ > 0) refuse_locked("there is more than one equal_steps");
+  if (steps_ > 0)
+    throw error(errc::invalid_argument, "equal_steps",
+                "there is more than one: it is the last stage of a pipeline");
   if (from_ && from_->steps > 0 && from_->steps != count)
     throw_unlike(
         fmt::format("it is of an epoch of {} steps, this one has {}: keep the global batch size, "

@@ -239,7 +239,7 @@ pipeline<sample_batch> slot_batching::attach(const pipeline<sample>& in) const {
   return make_pipeline<sample_batch>(
       facts(slots.last()), [slots, self = *this](const open_context& run) {
         auto written = open_concurrent<assigned>(slots, run, self.options_for(run), self.writer_);
-        return collect_slots(std::move(written), self.options_, run.rules().keeps_batches_whole);
+        return collect_slots(std::move(written), self.options_, run.rules().fails_at_once());
       });
 }
 

@@ -20,6 +20,8 @@ node_facts cut_facts(node_ptr in, std::string kind, const order_step& step) {
                    .refusing_state(std::move(refusal));
   for (auto& text : texts_of({step})) facts = std::move(facts).with("order", text);
   const bool repeats = step.what == order_step::kind::repeat;
+  if (repeats && step.count != 1) facts = std::move(facts).reopening();
+  if (step.what == order_step::kind::take) facts = std::move(facts).ending_early();
   return std::move(facts).yielding(repeats ? cardinality::several : cardinality::at_most_one, size);
 }
 

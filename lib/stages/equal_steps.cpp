@@ -41,6 +41,7 @@ node_facts equal_steps_facts(node_ptr in, std::uint64_t steps) {
       .with("steps", steps)
       .mixing_parts("equal_steps")
       .counting_steps()
+      .ending_early()
       .yielding(cardinality::one, steps);
 }
 

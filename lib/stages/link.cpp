@@ -100,9 +100,9 @@ void link_base::fill(std::size_t slot, void* item, const lineage& origin) {
   record.failure = nullptr;
   mark(slot);
   if (!reported_.empty()) report_waiting(slot, item);
-  if (options_.carries_results) path_->split->record_made(path_->path, bytes_of_result(item));
+  if (options_.ring.workers == 0) measure_result(slot, item);
+  if (options_.carries_results) path_->split->record_made(path_->path, ring_.bytes(slot));
   put(slot, item, origin);
-  if (options_.ring.workers == 0) measure_result(slot);
   if (options_.is_output) estimate_memory();
 }
 
@@ -207,7 +207,7 @@ void link_base::begin_wait() {
 
 void link_base::end_wait(std::size_t taken) {
   if (!options_.carries_results) return;
-  const auto bytes = taken == slot_ring::none ? 0 : bytes_of_result(result(taken));
+  const auto bytes = taken == slot_ring::none ? 0 : ring_.bytes(taken);
   path_->split->record_taken(path_->path, bytes);
 }
 

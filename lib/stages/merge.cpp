@@ -43,7 +43,8 @@ static node_facts with_order(node_facts facts, const merge_options& options) {
   if (options.order == merge_order::weighted)
     facts = std::move(facts).with("weights", text_of_weights(options)).with("seed", options.seed);
   facts = std::move(facts).with_limit("buffer_bytes", options.buffer_bytes);
-  return options.end == merge_end::first ? std::move(facts).with("end", "first") : facts;
+  if (options.end == merge_end::last) return facts;
+  return std::move(facts).with("end", "first").ending_early();
 }
 
 // A merge by arrival has one queue. In the other orders, the merge passes items on.
@@ -81,6 +82,8 @@ void require_options_used(const merge_options& options) {
   const bool has_weights = !options.weights.empty() || options.weights_of;
   if (has_weights && options.order != merge_order::weighted)
     throw error(errc::invalid_argument, "merge", "weights need .order = merge_order::weighted");
+  if (options.seed != 0 && options.order != merge_order::weighted)
+    throw error(errc::invalid_argument, "merge", "seed needs .order = merge_order::weighted");
   if (options.buffer_bytes != unlimited_bytes && options.order != merge_order::arrival)
     throw error(errc::invalid_argument, "merge",
                 "buffer_bytes needs .order = merge_order::arrival");

@@ -297,7 +297,7 @@ std::size_t slot_ring::pop_done() noexcept {
   kept_for_consumer_ = false;
   places_[slot] = place::outside;
   --in_flight_;
-  if (!bytes_.empty()) waiting_bytes_.remove(std::exchange(bytes_[slot], 0));
+  waiting_bytes_.remove(bytes(slot));
   record_depth();
   return slot;
 }

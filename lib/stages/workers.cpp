@@ -72,7 +72,7 @@ bool concurrent_core::calling_worker::end(call& of, std::size_t number,
   record(of, number, now);
   if (pause && try_again(item, number, *pause)) return true;
   calls_->drop_copy(number);
-  if (stage_.result(item.slot)) stage_.measure_result(item.slot);
+  if (auto* result = stage_.result(item.slot)) stage_.measure_result(item.slot, result);
   return false;
 }
 

@@ -253,6 +253,7 @@ TEST(Later, SaturatesAtTheLastTimePoint) {
   EXPECT_EQ(support::later(now, std::chrono::nanoseconds::max()), time_point::max());
   EXPECT_EQ(support::later(now, std::chrono::nanoseconds::min()),
             now + std::chrono::nanoseconds::min());
+  EXPECT_EQ(support::later(time_point(-5ns), std::chrono::nanoseconds::min()), time_point::min());
   EXPECT_EQ(support::later(time_point::max(), 1ns), time_point::max());
 }
 

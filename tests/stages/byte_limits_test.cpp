@@ -3,7 +3,10 @@
 
 #include <lade/async_generator.hpp>
 #include <lade/batch.hpp>
+#include <lade/cache.hpp>
+#include <lade/chain.hpp>
 #include <lade/cut.hpp>
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/error.hpp>
 #include <lade/event.hpp>
 #include <lade/filter.hpp>
@@ -31,7 +34,9 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -206,6 +211,75 @@ TEST(ByteLimits, OfATeeWhosePathNeedsMoreItemsThanFitEndTheRun) {
               ThrowsMessage<error>(HasSubstr(
                   "the result queue of path 1 is full (buffer: 16, buffer_bytes: 4500); raise "
                   "tee_options::buffer or buffer_bytes")));
+}
+
+// An image whose copies release their encoded bytes when one of them is decoded.
+struct encoded {
+  int number = 0;
+  std::shared_ptr<std::atomic<std::size_t>> held =
+      std::make_shared<std::atomic<std::size_t>>(1'000);
+  std::size_t bytes() const { return *held; }
+};
+
+// The bytes of results change while they wait. For item 100 a path needs two items for a result.
+TEST(ByteLimits, OfATeeHoldAlsoIfTheBytesOfAResultChangeWhileItWaits) {
+  runtime runtime({.threads = 2});
+  auto make = [](int i) { return encoded{i}; };
+  auto decode = [](encoded image) {
+    *image.held = 10;
+    return image;
+  };
+  auto not_100 = [](const encoded& image) { return image.number != 100; };
+  auto rows = from(up_to(200)) | map(make, {.concurrency = 1}) |
+              tee({.buffer = 100, .buffer_bytes = 20'000},
+                  chain(filter(not_100), map(decode, {.concurrency = 2})), prefetch(1));
+  EXPECT_EQ(test::collect(runtime, rows).size(), 199u);
+}
+
+// The limit has room for 100 small items. The path waits for its first item, which is large and
+// goes past the queue.
+TEST(ByteLimits, KnowTheSizeOfItemsThatGoPastAQueue) {
+  runtime runtime({.threads = 3});
+  std::atomic<int> made = 0;
+  event held;
+  auto sized = [&](int i) { return ++made, std::string(i == 0 ? 1'000 : 10, 'x'); };
+  auto hold = [&](std::string item) -> task<std::string> {
+    co_await held;
+    co_return item;
+  };
+  auto routed = from(numbers{-1}) | map(sized, {.concurrency = 1}) |
+                route([](const std::string&) { return 0; }, {.buffer = 50, .buffer_bytes = 1'000},
+                      map(hold, {.concurrency = 1, .buffer = 0}));
+  auto items = runtime.run(routed, {.ready = 1});
+  test::wait_until([&] { return made >= 3; });
+  held.set();
+  for (int taken = 0; taken < 20; ++taken) ASSERT_TRUE(items.wait_next());
+  EXPECT_LE(made, 20 + 10);  // not as many as fit by their own size
+}
+
+// A trivially copyable handle of what has a thousand bytes.
+struct handle {
+  std::size_t bytes() const { return 1'000; }
+};
+struct in_debt {
+  int bytes() const { return -1; }
+};
+struct broken {
+  std::size_t bytes() const { throw std::runtime_error("no bytes"); }
+};
+
+TEST(ByteLimits, CountTheElementsOfRangesByTheirOwnBytes) {
+  EXPECT_EQ(detail::bytes_of(std::vector<handle>(3)), 3'000u);
+  EXPECT_EQ(detail::bytes_of(std::vector<std::string_view>{"abc", "de"}), 5u);
+  EXPECT_EQ(detail::bytes_of(std::vector<int>(3)), 3 * sizeof(int));
+  EXPECT_EQ(detail::bytes_of(in_debt()), 0u);
+}
+
+TEST(ByteLimits, OfACacheAreTheOnlyReasonToAskForBytes) {
+  runtime runtime({.threads = 1});
+  auto items = from(up_to(5)) | map([](int) { return broken(); }, {.concurrency = 1});
+  EXPECT_EQ(test::collect(runtime, items | cache()).size(), 5u);
+  EXPECT_EQ(test::collect(runtime, items | cache({.bytes = 10})).size(), 5u);
 }
 
 TEST(ByteLimits, OfPathsLoseNoItemAndEndNoRun) {

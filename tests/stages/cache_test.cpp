@@ -99,9 +99,8 @@ TEST(Cache, CountsTheBytesThatItemsHold) {
   EXPECT_EQ(bytes_of(sample_batch(tensor(element_type::u8, {1, 9}), {sample("key")})), 12u);
   auto unknown = from(std::vector{nameless()});
   EXPECT_NO_THROW(unknown | cache());
-  EXPECT_THAT(
-      [&] { unknown | cache({.bytes = 10}); },
-      ThrowsMessage<error>(HasSubstr("the size of the items is unknown: their type needs")));
+  EXPECT_THAT([&] { unknown | cache({.bytes = 10}); },
+              ThrowsMessage<error>(HasSubstr("the size of its items or results is unknown")));
 }
 
 // Stages before a cache, of random numbers.

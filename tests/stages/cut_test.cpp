@@ -1,9 +1,16 @@
+#include <lade/batch.hpp>
+#include <lade/chain.hpp>
 #include <lade/cut.hpp>
+#include <lade/equal_steps.hpp>
+#include <lade/error.hpp>
 #include <lade/filter.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
 #include <lade/random.hpp>
+#include <lade/route.hpp>
+#include <lade/shuffle.hpp>
+#include <lade/tee.hpp>
 #include <lade/through.hpp>
 
 #include "../support/pipelines.hpp"
@@ -14,6 +21,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -23,6 +31,7 @@ namespace lade::cut_test {
 
 using test::collect;
 using test::numbers;
+using test::up_to;
 using testing::ElementsAre;
 
 static int same(int i) { return i; }
@@ -42,6 +51,36 @@ TEST(Take, TakesNoItemTooMany) {
   auto some = from([&] { return counted(taken, -1); }) | take(3);
   EXPECT_THAT(collect(runtime, some), ElementsAre(0, 1, 2));
   EXPECT_EQ(taken, 3);
+}
+
+static int all_but_five(int i) {
+  if (i == 5) throw std::runtime_error("broken");
+  return i;
+}
+
+// Item 5 is in the second batch. A batch or window that a failure cuts short may be the last one
+// that such a stage takes: then the run would end without the failure.
+TEST(StagesThatEndEarly, DoNotEndARunWithoutTheFailureThatCutsABatchShort) {
+  runtime runtime({.threads = 2});
+  auto list = from(up_to(8)) | map(all_but_five, {.concurrency = 1});
+  auto batches = list | batch(4);
+  auto fails = [&](const auto& pipeline) {
+    EXPECT_THAT([&] { collect(runtime, pipeline); },
+                testing::ThrowsMessage<stage_error>(testing::HasSubstr("broken")));
+  };
+  fails(batches | take(2));
+  fails(batches | prefetch(1) | take(2));
+  fails(batches | equal_steps({.steps = 2}));
+  fails(list | batch(2) | equal_steps({.steps = 3}));
+  fails(batches | end_together([](bool ended) { return ended; }));
+  fails(list | filter([](int) { return true; }) | shuffle({.window = 4}) | take(5));
+  fails(batches | tee(take(2), prefetch(1)));
+  fails(batches | route([](const std::vector<int>&) { return 0; }, take(2)));
+  fails(batches | route([](const std::vector<int>&) { return 0; }, chain(map(std::identity()))) |
+        take(2));
+  auto other = from(up_to(4)) | batch(4);
+  fails(merge(std::vector<pipeline<std::vector<int>>>{batches, other}, {.end = merge_end::first}));
+  EXPECT_EQ(collect(runtime, batches | take(1)).size(), 1u);
 }
 
 TEST(Take, OfNothingEndsAnEndlessPipeline) {

@@ -250,6 +250,20 @@ TEST(EqualSteps, AFailureThatIsNotSkippedEndsTheRun) {
   EXPECT_THAT([&] { collect(items); }, ThrowsMessage<error>(HasSubstr("broken")));
 }
 
+TEST(EqualSteps, IsRefusedBeforeARepeatAndTwice) {
+  runtime runtime({.threads = 1});
+  auto list = from(up_to(8));
+  auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
+  auto rounds = list | equal_steps({.steps = 3}) | repeat(2);
+  EXPECT_THAT([&] { collect(runtime, rounds); }, says("equal_steps: repeat is behind it"));
+  auto inside = merge<step_of<int>>({rounds, list | equal_steps()});
+  EXPECT_THAT([&] { collect(runtime, inside); }, says("equal_steps: repeat is behind it"));
+  auto twice = merge<step_of<int>>({list | equal_steps(), list | equal_steps()});
+  EXPECT_THAT([&] { collect(runtime, twice); }, says("equal_steps: there is more than one"));
+  EXPECT_EQ(collect(runtime, list | equal_steps({.steps = 3}) | repeat(1)).size(), 3u);
+  EXPECT_EQ(collect(runtime, list | repeat(2) | equal_steps()).size(), 16u);
+}
+
 TEST(EqualSteps, NeedsTheNumberOfSteps) {
   auto says = [](const char* why) { return ThrowsMessage<error>(HasSubstr(why)); };
   auto some = [](int i) { return i % 2 == 0; };

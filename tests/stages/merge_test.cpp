@@ -357,6 +357,8 @@ TEST(Merge, RefusesWeightsThatItsOrderDoesNotUse) {
     auto sentence = ThrowsMessage<error>("merge: weights need .order = merge_order::weighted");
     EXPECT_THAT(merged({.order = order, .weights = {9, 1}}), sentence);
     EXPECT_THAT(merged({.order = order, .weights_of = of_epoch}), sentence);
+    EXPECT_THAT(merged({.order = order, .seed = 1}),
+                ThrowsMessage<error>("merge: seed needs .order = merge_order::weighted"));
   }
 }
 

@@ -172,7 +172,8 @@ class occupancy {
 // The weights are for merge_order::weighted; the other orders refuse them.
 inline merge_options merged_in(merge_order order, std::vector<double> weights,
                                std::uint64_t seed = 0) {
-  merge_options options{.order = order, .seed = seed};
+  merge_options options{.order = order};
+  if (order == merge_order::weighted) options.seed = seed;
   if (order == merge_order::weighted) options.weights = std::move(weights);
   return options;
 }

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace lade {
 
@@ -49,7 +50,7 @@ class waiting_bytes {
 
 template <class T>
 concept has_bytes = requires(const T& item) {
-  { item.bytes() } -> std::convertible_to<std::size_t>;
+  { item.bytes() } -> std::integral;
 };
 
 // Whether bytes_of() can determine the bytes that an item of type T holds. `Around`: the ranges of
@@ -72,7 +73,8 @@ consteval bool tells_bytes() {
 template <class T>
 std::uint64_t bytes_of(const T& item) {
   if constexpr (has_bytes<T>) {
-    return item.bytes();
+    const auto bytes = item.bytes();
+    return std::cmp_less(bytes, 0) ? 0 : static_cast<std::uint64_t>(bytes);
   } else if constexpr (std::same_as<T, buffer>) {
     return item.size();
   } else if constexpr (std::same_as<T, tensor>) {
@@ -84,8 +86,10 @@ std::uint64_t bytes_of(const T& item) {
     for (auto& each : item.tensors()) sum += bytes_of(each.tensor());
     return sum;
   } else if constexpr (std::ranges::sized_range<const T>) {
-    if constexpr (std::is_trivially_copyable_v<std::ranges::range_value_t<const T>>)
-      return std::ranges::size(item) * sizeof(std::ranges::range_value_t<const T>);
+    using value = std::ranges::range_value_t<const T>;
+    if constexpr (std::is_trivially_copyable_v<value> && !has_bytes<value> &&
+                  !std::ranges::sized_range<const value>)
+      return std::ranges::size(item) * sizeof(value);
     std::uint64_t sum = 0;
     for (auto&& each : item) sum += bytes_of(each);
     return sum;

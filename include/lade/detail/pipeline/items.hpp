@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/pipeline/open_context.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
@@ -197,9 +198,9 @@ std::uint64_t content_bytes(const T& item) noexcept try {
                 })
     return item.content_bytes();
   else if constexpr (requires {
-                       { item.bytes() } -> std::convertible_to<std::size_t>;
+                       { item.bytes() } -> std::integral;
                      })
-    return item.bytes();
+    return bytes_of(item);
   else if constexpr (requires { item.bytes().size_bytes(); })
     return item.bytes().size_bytes();
   else if constexpr (requires { item.data().bytes().size_bytes(); })

@@ -78,6 +78,8 @@ class node_facts {
   node_facts grouping(std::uint64_t size, std::uint64_t step) &&;
   node_facts completing(item_order order) &&;  // reordering, if `order` is completion
   node_facts pairing() &&;         // takes items of several inputs or paths side by side
+  node_facts ending_early() &&;    // may end before its inputs do
+  node_facts reopening() &&;       // opens its input several times in a run
   node_facts counting_steps() &&;  // its items are the steps of the consumer: it is the last stage
   node_facts joining() &&;  // of a split: yields the items of its input again, in their order
   node_facts following(lineage_rule rule, const std::string& stage) &&;
@@ -132,6 +134,8 @@ class node_facts {
   bool may_fail_ = false;
   std::optional<on_error> policy_;  // if items may fail; none: the run's
   bool pairs_ = false;
+  bool ends_early_ = false;
+  bool reopens_ = false;
   bool joins_ = false;
   bool counts_steps_ = false;
   bool consumes_ = false;  // as far as its author claims

@@ -33,9 +33,16 @@ struct planned_rules {
   bool parts_behind = false;
   bool members_unknown = false;
 
-  // Whether a later stage pairs or splits items. A batch that a failure cut short is then not
-  // delivered: it would be paired or split unlike in any other run.
+  // Whether a later stage pairs or splits items, and whether one may end before its input.
   bool keeps_batches_whole = false;
+  bool may_end_early = false;
+
+  // Whether a batch or window that a failure of the input cuts short is not delivered: it would be
+  // paired or split unlike in any other run, or be the last item of a run that ends without the
+  // failure.
+  bool fails_at_once() const noexcept { return keeps_batches_whole || may_end_early; }
+
+  bool is_reopened = false;  // a later stage opens its input several times in a run
 
   // Whether a later stage may drop or add items, so that the consumer takes another number of items
   // than the node yields.

@@ -215,9 +215,9 @@ class link_base : public std::enable_shared_from_this<link_base> {
   stage_counters& counters() const noexcept { return *counters_; }
   slot_record& record(std::size_t slot) noexcept { return records_[slot]; }
 
-  // Must be called when a result is in its slot, before the slot is passed on.
-  void measure_result(std::size_t slot) noexcept {
-    if (options_.measure) ring_.record_bytes(slot, bytes_of_result(result(slot)));
+  // Must be called once for a result, before its slot is passed on.
+  void measure_result(std::size_t slot, const void* made) noexcept {
+    if (options_.measure) ring_.record_bytes(slot, options_.measure(made));
   }
 
   // Records the state of the item in a slot for reports.
@@ -269,11 +269,6 @@ class link_base : public std::enable_shared_from_this<link_base> {
 
     link_base& link_;
   };
-
-  // The bytes of a result, if there is a limit. Null: 0.
-  std::uint64_t bytes_of_result(const void* made) const noexcept {
-    return options_.measure && made ? options_.measure(made) : 0;
-  }
 
   void fill(std::size_t slot, void* item, const lineage& origin);
   void report_waiting(std::size_t slot, const void* item);

@@ -139,9 +139,10 @@ class slot_ring {
   void fill(std::size_t slot) noexcept;
   void return_free(std::size_t slot) noexcept;
 
-  // For the owner of a slot, before it passes the slot on: the bytes of the result in it. Requires
-  // a limit in bytes. A slot without a result needs no call.
+  // For the owner of a slot: the bytes of the result in it, which are recorded before the slot is
+  // passed on. A slot without a result needs no call. Without a limit in bytes, they are 0.
   void record_bytes(std::size_t slot, std::uint64_t bytes) noexcept { bytes_[slot] = bytes; }
+  std::uint64_t bytes(std::size_t slot) const noexcept { return bytes_.empty() ? 0 : bytes_[slot]; }
 
   // For a worker that works on several slots at once. take_more() returns another filled slot, or
   // `none`. finish_early() finishes one of them; then take_filled() takes `several` instead of a

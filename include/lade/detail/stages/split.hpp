@@ -456,12 +456,13 @@ bool split<T>::give(std::size_t path, T item, lineage origin) {
     std::lock_guard lock(mutex_);
     auto& to = branches_[path];
     if (to.ended) return false;
+    to.before.add(next.bytes);
     if (auto* first = to.consumer.first()) {
+      to.before.remove(next.bytes);  // it does not wait, but its size is known
       static_cast<take_awaiter*>(first)->value_.emplace(std::move(next));  // may throw
       consumer = to.consumer.settle_first();
       record_given(path);
     } else {
-      to.before.add(next.bytes);
       queues_[path]->push_back(std::move(next));
       ++to.waiting;
     }
