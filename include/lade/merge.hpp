@@ -54,9 +54,9 @@ struct merge_options {
   // run.
   std::uint64_t seed = 0;
 
-  // Only with merge_order::arrival: the limit in bytes of the items that wait for the next stage,
-  // as for prefetch_options::bytes. Each input may exceed it by one item. Without a limit, two
-  // items of each input may wait.
+  // Only with merge_order::arrival: the limit in bytes of the items that wait for the next stage;
+  // each input may exceed it by one item. It is in addition to the limit of twice as many items as
+  // there are inputs, which share it. See prefetch_options::bytes.
   std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 };
 

@@ -18,18 +18,19 @@
 namespace lade {
 
 struct route_options {
-  // Up to 1,048,576; 0 counts as 1.
-  // - route: how many items may wait before each path. A slow path may use the free capacity of
-  //   the others. If the next item is for a path before which `buffer` items wait, and `buffer`
-  //   times the number of paths wait before all paths together, the route suspends. Meanwhile no
-  //   path receives items, even if it is idle.
-  // - route_batches: how many batches may be in flight.
+  // How many items may wait before each path, up to 1,048,576; 0 counts as 1. A slow path may use
+  // the free capacity of the others. If the next item is for a path before which `buffer` items
+  // wait, and `buffer` times the number of paths wait before all paths together, the route
+  // suspends. Meanwhile no path receives items, even if it is idle.
+  //
+  // For route_batches: how many batches may be in flight.
   std::size_t buffer = 16;
 
   // Two limits in bytes: of the items that wait before each path, and of the results that wait
-  // behind all paths, which each path may exceed by one. Otherwise as for prefetch_options::bytes.
-  // For the bytes of an item see cache(). route_batches has no such limit: `buffer` bounds its
-  // batches.
+  // behind all paths, which each path may exceed by one. One item may always wait, and the next one
+  // counts as the largest so far. For the bytes of an item see cache().
+  //
+  // route_batches refuses it: `buffer` bounds its batches.
   std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   // Policy for an item if the router throws or returns an invalid path number.

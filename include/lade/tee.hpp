@@ -23,8 +23,8 @@ struct tee_options {
   // So a path may be up to `buffer` results ahead of another.
   std::size_t buffer = 16;
 
-  // The same two limits in bytes, as for prefetch_options::bytes. For the bytes of an item see
-  // cache().
+  // The same two limits in bytes. One item or result may always wait, and the next one counts as
+  // the largest so far. For the bytes of an item see cache().
   std::uint64_t buffer_bytes = ~std::uint64_t{0};  // no limit
 
   std::string_view name = {};  // stage name in statistics and errors
@@ -63,9 +63,10 @@ class tee_stage {
 // that changes pixels must write them to a new tensor.
 //
 // Deadlock: a path that takes more items than another for a result (a filter, a batch) makes the
-// results of the other path wait. If a path takes n items for a result, `buffer` must be n or more,
-// and `buffer_bytes` enough for n results of the other path.
-// The run fails with a message that names both paths if all of this is true:
+// results of the other path wait. All paths must take as many items as each other in the long run.
+// A path may be behind by n items for a while if `buffer` is n or more, and `buffer_bytes` enough
+// for n results of the other path. The run fails with a message that names both paths if all of
+// this is true:
 // - `buffer` results of one path, or as many as fit into `buffer_bytes`, wait for a result of the
 //   other path.
 // - The other path waits for an item.

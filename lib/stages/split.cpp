@@ -161,7 +161,8 @@ void split_base::open(std::size_t path, const planned_node& at, const planned_no
     throw error(errc::invalid_argument, fmt::format("open path {}", path),
                 "it takes its items twice: put repeat before or behind the paths");
   if (begin.rules.cache != at.rules.cache)
-    throw error(errc::invalid_argument, fmt::format("open path {}", path),
+    throw error(errc::invalid_argument,
+                fmt::format("{}: open path {}", at.node->facts().name(), path),
                 "a cache in a path would mix the items of several runs: put it before "
                 "or behind the paths");
   branches_[path].opened = true;

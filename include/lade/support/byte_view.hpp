@@ -29,8 +29,8 @@ class byte_view {
     return at < size() ? std::to_integer<std::uint8_t>(bytes_[at]) : std::uint8_t{0};
   }
 
-  // The unsigned number in `count` bytes from `at`, little-endian or big-endian; 0 if they pass the
-  // end.
+  // The unsigned number in `count` bytes from `at`, up to 8, little-endian or big-endian; 0 if they
+  // pass the end.
   std::uint64_t little(std::size_t at, std::size_t count) const noexcept {
     std::uint64_t value = 0;
     for (std::size_t i = count; holds(at, count) && i-- > 0;) value = value << 8 | (*this)[at + i];

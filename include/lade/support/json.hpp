@@ -15,10 +15,10 @@ namespace lade::support {
 std::string json_of(std::string_view text);
 
 // The same without loss: a byte that is not UTF-8 becomes a lone surrogate, \udc80 to \udcff, as
-// with Python's surrogateescape.
+// with Python's surrogateescape. json_reader refuses such text.
 std::string json_of_bytes(std::string_view text);
 
-// A number with `digits` decimal places, independent of the locale.
+// A finite number with `digits` decimal places, from 0 on, independent of the locale.
 std::string json_of(double number, int digits);
 
 // An array or object whose values are JSON already.
