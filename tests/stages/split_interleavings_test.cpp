@@ -172,7 +172,7 @@ static task<> give_three(two_paths& to, std::size_t path) {
 
 TEST(SplitInterleavings, AnInputBlockedByALimitInBytesResumesWhenAnItemIsTaken) {
   counted::check check;
-  for (std::uint64_t bytes : {0, 1000})
+  for (std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1000}})
     in_all_orders([bytes](interleaving& order) {
       two_paths paths(8, bytes);
       std::vector<int> values;
