@@ -233,10 +233,12 @@ struct greedy_attempt {
   runtime* where;
   std::shared_ptr<buffer> held = std::make_shared<buffer>();
   std::shared_ptr<std::atomic<int>> attempts = std::make_shared<std::atomic<int>>(0);
+  std::shared_ptr<std::atomic<bool>> holds = std::make_shared<std::atomic<bool>>(false);
 
   bool is_first(int item) const {
     if (item != 1 || (*attempts)++ > 0) return false;
     *held = where->memory().allocate_now(1000);
+    *holds = true;  // from now on, the test may free it
     return true;
   }
 };
@@ -268,7 +270,7 @@ static bool is_tried_again(runtime& where, std::chrono::nanoseconds deadline) {
   run.wait_next();
   test::wait_until([&] {
     auto stage = run.statistics().stages.back();
-    return stage.memory_wait > deadline || stage.failed > 0;
+    return *function.holds && (stage.memory_wait > deadline || stage.failed > 0);
   });
   *function.held = {};
   return run.wait_next().has_value();
