@@ -147,7 +147,7 @@ class equal_steps_stage {
 //
 // Errors: `pipeline | equal_steps()` throws error(invalid_argument) if the number of steps is not
 // known before a run, or may differ between ranks (remainder::keep). In these cases, set it in the
-// options.
+// options. A run throws it if a repeat is behind the stage, or if there is another equal_steps.
 inline equal_steps_stage equal_steps(const equal_steps_options& options = {}) noexcept {
   return equal_steps_stage(options);
 }
