@@ -4,6 +4,7 @@
 #include <lade/scope.hpp>
 #include <lade/sync_wait.hpp>
 #include <lade/this_context.hpp>
+#include <lade/when_all.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -280,15 +281,21 @@ static task<> wait_for_alarm(std::vector<reactor_timer::clock::time_point> times
   rung.push_back(number);
 }
 
+// Sets all timers before the reactor looks at any.
+static task<> wait_for_three_alarms(std::vector<int>& rung) {
+  auto now = reactor_timer::clock::now();
+  auto never = reactor_timer::clock::time_point::max();
+  auto third = wait_for_alarm({now + 3ms}, rung, 3);
+  auto first = wait_for_alarm({now + 1ms}, rung, 1);
+  auto second = wait_for_alarm({never, now + 2ms}, rung, 2);
+  co_await when_all(std::move(third), std::move(first), std::move(second));
+}
+
 TEST_P(ReactorService, HasSeveralTimersThatMayBeSetAgain) {
   runtime runtime(one_reactor());
   std::vector<int> rung;
-  auto now = reactor_timer::clock::now();
-  auto never = reactor_timer::clock::time_point::max();
   scope children(context{.runtime = &runtime, .home = &runtime.reactor()});
-  children.start(wait_for_alarm({now + 3ms}, rung, 3));
-  children.start(wait_for_alarm({now + 1ms}, rung, 1));
-  children.start(wait_for_alarm({never, now + 2ms}, rung, 2));
+  children.start(wait_for_three_alarms(rung));
   sync_wait(join_all(children));
   EXPECT_EQ(rung, (std::vector{1, 2, 3}));
 }
