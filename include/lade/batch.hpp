@@ -88,8 +88,9 @@ class batch_stage {
   batch_options options_;
 };
 
-// Collects `size` items in a std::vector. If the run fails, the last batch is delivered short. It
-// is dropped if a later zip, combine or tee pairs batches, or if a later stage splits them. Throws
+// Collects `size` items in a std::vector. If the input fails, the last batch is delivered short,
+// before the failure. It is dropped if a later zip, combine or tee pairs batches, if a later stage
+// splits them, or if one may end before its input, such as take or equal_steps. Throws
 // error(invalid_argument) if the size is invalid.
 inline batch_stage batch(const batch_options& options) { return batch_stage(options); }
 inline batch_stage batch(std::size_t size) { return batch_stage({.size = size}); }

@@ -28,7 +28,8 @@ struct batch_by_options {
 
 // An object that collects items of type T in batches. `add(item)` returns the batch that the item
 // completes, or nothing. `flush()` returns one of the incomplete batches, or nothing; the stage
-// calls it at the end until it returns nothing.
+// calls it at the end until it returns nothing. After a failure of the input it does so too, unless
+// a later stage drops short batches: see batch().
 template <class A, class T>
 concept accumulator = std::copy_constructible<A> && requires(A& batches, T&& item) {
   typename detail::optional_value<decltype(batches.add(std::move(item)))>::type;
@@ -91,6 +92,7 @@ class batch_by_stage {
       detail::count_out(counters, *full);
       co_yield *full;
     }
+    if (failure && run.rules().fails_at_once()) std::rethrow_exception(failure);
     detail::part_lineage origins(in.origin(), 0);
     while (auto rest = self->flush(run, counters)) {
       detail::count_out(counters, *rest);

@@ -260,7 +260,8 @@ class cache_stage {
 // cache is in a path of tee, route or route_batches.
 //
 // The bytes of an item, for all limits in bytes:
-// - the result of its member bytes(), if there is one
+// - the result of its member bytes(), if there is one: an integer. A negative one counts as 0, and
+//   so does a call that throws.
 // - of a buffer, tensor, sample or sample_batch: those of its data
 // - of a sized range: the sum of those of its elements
 // - of a trivially copyable object: its size

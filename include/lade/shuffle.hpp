@@ -112,7 +112,9 @@ class shuffle_stage {
 // different seeds.
 //
 // Items that are reached by index (lists, file listings) are permuted as a whole, in constant
-// memory. Each item of a stream is chosen from a window of the next ones.
+// memory. Each item of a stream is chosen from a window of the next ones. If the stream fails, the
+// items in the window are delivered before the failure, unless a later stage would drop a short
+// batch: see batch().
 //
 // A run that resumes from a state makes the same choices. The exception is a state merged from
 // several ranks: windows then start empty. The state lists the items in the window, in about 20

@@ -359,6 +359,7 @@ std::size_t slot_ring::begin_item() noexcept {
   const std::size_t slot = free_.back();
   free_.pop_back();
   ++unfinished_;
+  if (!bytes_.empty()) bytes_[slot] = 0;  // of the result before
   return slot;
 }
 

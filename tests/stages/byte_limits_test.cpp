@@ -69,6 +69,16 @@ static void expect_ahead(run<std::string>& items, const std::atomic<int>& made, 
   }
 }
 
+// The same of a queue without capacity behind several inputs: each input may hold one item.
+static void expect_one_ahead_of_each(run<std::string>& items, const std::atomic<int>& made,
+                                     int inputs) {
+  for (int taken = 0; taken < 20; ++taken) {
+    test::wait_until([&] { return made >= taken + held_by_run + 1; });
+    EXPECT_LE(made, taken + held_by_run + inputs);
+    ASSERT_TRUE(items.wait_next());
+  }
+}
+
 TEST(ByteLimits, OfPrefetchBoundItsItems) {
   runtime runtime({.threads = 2});
   std::atomic<int> made = 0;
@@ -134,11 +144,7 @@ TEST(ByteLimits, OfAMergeByArrivalBoundItsItems) {
     inputs.push_back(from(numbers{-1}) | map(counted{made}, {.concurrency = 1}));
   auto merged = merge(inputs, {.order = merge_order::arrival, .buffer_bytes = 0});
   auto items = runtime.run(merged, {.ready = 1});
-  for (int taken = 0; taken < 20; ++taken) {
-    test::wait_until([&] { return made >= taken + held_by_run + 1; });
-    EXPECT_LE(made, taken + held_by_run + 5);
-    ASSERT_TRUE(items.wait_next());
-  }
+  expect_one_ahead_of_each(items, made, 5);
 }
 
 // The path holds one item, and the route another, which it took to learn its path.
@@ -170,11 +176,7 @@ TEST(ByteLimits, OfARouteBoundTheResultsOfItsPaths) {
             map(counted{made}, {.concurrency = 1}), map(counted{made}, {.concurrency = 1}),
             map(counted{made}, {.concurrency = 1}));
   auto items = runtime.run(routed, {.ready = 1});
-  for (int taken = 0; taken < 20; ++taken) {
-    test::wait_until([&] { return made >= taken + held_by_run + 1; });
-    EXPECT_LE(made, taken + held_by_run + 5);
-    ASSERT_TRUE(items.wait_next());
-  }
+  expect_one_ahead_of_each(items, made, 5);
 }
 
 // The first path waits. The second one holds four results; the item behind them is not asked for.
@@ -379,6 +381,16 @@ TEST(ByteLimits, AreAcceptedForRangesWithBytesAndRefusedForTrees) {
   EXPECT_EQ(test::collect(runtime, trees | prefetch(2)).size(), 5u);
   EXPECT_THAT([&] { trees | prefetch(2, {.bytes = 10}); },
               ThrowsMessage<error>(HasSubstr("a member bytes()")));
+}
+
+struct inexact {
+  double bytes() const { return 1e3; }
+};
+
+TEST(ByteLimits, AreRefusedForBytesThatAreNoInteger) {
+  auto items = from(up_to(3)) | map([](int) { return inexact(); });
+  EXPECT_THAT([&] { items | prefetch(2, {.bytes = 10}); },
+              ThrowsMessage<error>(HasSubstr("a member bytes(), which returns an integer")));
 }
 
 // Has no member bytes().

@@ -1,4 +1,5 @@
 #include <lade/batch.hpp>
+#include <lade/batch_by.hpp>
 #include <lade/chain.hpp>
 #include <lade/cut.hpp>
 #include <lade/equal_steps.hpp>
@@ -22,6 +23,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -58,6 +60,22 @@ static int all_but_five(int i) {
   return i;
 }
 
+// An accumulator for batch_by.
+class groups_of_four {
+ public:
+  std::optional<std::vector<int>> add(int item) {
+    held_.push_back(item);
+    return held_.size() == 4 ? flush() : std::nullopt;
+  }
+  std::optional<std::vector<int>> flush() {
+    if (held_.empty()) return std::nullopt;
+    return std::exchange(held_, {});
+  }
+
+ private:
+  std::vector<int> held_;
+};
+
 // Item 5 is in the second batch. A batch or window that a failure cuts short may be the last one
 // that such a stage takes: then the run would end without the failure.
 TEST(StagesThatEndEarly, DoNotEndARunWithoutTheFailureThatCutsABatchShort) {
@@ -78,6 +96,7 @@ TEST(StagesThatEndEarly, DoNotEndARunWithoutTheFailureThatCutsABatchShort) {
   fails(batches | route([](const std::vector<int>&) { return 0; }, take(2)));
   fails(batches | route([](const std::vector<int>&) { return 0; }, chain(map(std::identity()))) |
         take(2));
+  fails(list | batch_by(groups_of_four()) | take(2));
   auto other = from(up_to(4)) | batch(4);
   fails(merge(std::vector<pipeline<std::vector<int>>>{batches, other}, {.end = merge_end::first}));
   EXPECT_EQ(collect(runtime, batches | take(1)).size(), 1u);

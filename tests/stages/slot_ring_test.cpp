@@ -282,13 +282,14 @@ TEST(SlotRing, StartsNoMoreItemsThanFitIntoFreeMemory) {
   all.run_all();
 }
 
-// Puts items of these sizes into a ring.
+// Puts items of these sizes into a ring. Those of size 0 have no result.
 static task<> feed_bytes(slot_ring& slots, const std::vector<std::uint64_t>& sizes,
                          std::size_t& started) {
   auto filled = none;
   for (auto size : sizes) {
     filled = co_await slots.take_free(filled);
-    slots.record_bytes(filled, size);
+    if (filled == none) co_return;  // closed
+    if (size > 0) slots.record_bytes(filled, size);
     ++started;
   }
   slots.fill(filled);
@@ -305,7 +306,7 @@ TEST(SlotRing, StartsTheItemsThatFitIntoItsLimitInBytes) {
   for (std::uint64_t round = 0; round < 200; ++round) {
     random draw(seed, round);
     std::vector<std::uint64_t> sizes(1 + draw.below(40));
-    for (auto& each : sizes) each = 1 + draw.below(30);
+    for (auto& each : sizes) each = draw.below(3) == 0 ? 0 : draw.below(30);
     const auto limit = draw.below(200);
     buffer_pool memory(1'000);
     stage_counters counters("stage");
@@ -323,7 +324,8 @@ TEST(SlotRing, StartsTheItemsThatFitIntoItsLimitInBytes) {
         largest = std::max(largest, sizes[wanted]);
         waiting += sizes[wanted++];
       }
-      ASSERT_EQ(started, wanted) << "round " << round << ", item " << taken;
+      EXPECT_EQ(started, wanted) << "round " << round << ", item " << taken;
+      if (HasFailure()) return slots.close();
       parties.start(take_slots(slots, 1, last));
       waiting -= sizes[taken];
     }

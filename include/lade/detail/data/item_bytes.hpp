@@ -53,6 +53,12 @@ concept has_bytes = requires(const T& item) {
   { item.bytes() } -> std::integral;
 };
 
+// A member bytes() whose result is no integer, such as a double: the bytes are unknown.
+template <class T>
+concept has_inexact_bytes = !has_bytes<T> && requires(const T& item) {
+  { item.bytes() } -> std::convertible_to<std::size_t>;
+};
+
 // Whether bytes_of() can determine the bytes that an item of type T holds. `Around`: the ranges of
 // which it is an element. The bytes of a recursive type, such as a tree, are unknown.
 template <class T, class... Around>
@@ -60,7 +66,7 @@ consteval bool tells_bytes() {
   if constexpr (has_bytes<T> || std::same_as<T, buffer> || std::same_as<T, tensor> ||
                 std::same_as<T, sample> || std::same_as<T, sample_batch>)
     return true;
-  else if constexpr ((std::same_as<T, Around> || ...))
+  else if constexpr (has_inexact_bytes<T> || (std::same_as<T, Around> || ...))
     return false;
   else if constexpr (std::ranges::sized_range<const T>)
     return tells_bytes<std::ranges::range_value_t<const T>, T, Around...>();
@@ -68,8 +74,9 @@ consteval bool tells_bytes() {
     return std::is_trivially_copyable_v<T>;
 }
 
-// The result of the member bytes(), if there is one. Otherwise the data of a buffer, tensor, sample
-// or sample_batch, the sum of the elements of a range, or the size of a trivially copyable object.
+// The result of the member bytes(), if there is one; 0 for a negative one. Otherwise the data of a
+// buffer, tensor, sample or sample_batch, the sum of the elements of a range, or the size of a
+// trivially copyable object.
 template <class T>
 std::uint64_t bytes_of(const T& item) {
   if constexpr (has_bytes<T>) {
