@@ -61,18 +61,18 @@ struct stage_statistics {
   // If several stages have the same name, the second from the source on is "name (2)". The same
   // holds in errors, failures, hooks and traces.
   std::string name;
-  unsigned workers = 0;         // number of workers; 0 for a stage without workers
-  unsigned own_threads = 0;     // threads of its dedicated pool; 0 without one
-  unsigned shared_threads = 0;  // runtime threads shared by automatic stages; else 0
-  bool on_reactor = false;      // whether its workers wait rather than compute
-  std::size_t slots = 0;        // capacity in items; 0 if it passes them on at once
-  std::size_t depth = 0;        // finished items in the output queue: `ready` and one more at most
-  bool gathers = false;         // whether it holds results of several paths or inputs
-  unsigned inputs = 1;          // stages that it takes items from; 0 for a source
-  std::uint64_t in = 0;         // items taken from the stage before; see above
-  std::uint64_t out = 0;        // items yielded to the next stage
-  std::uint64_t failed = 0;     // items that failed because the function threw
-  std::uint64_t skipped = 0;    // of `failed`: items dropped by the policy
+  unsigned workers = 0;                  // number of workers; 0 for a stage without workers
+  unsigned own_threads = 0;              // threads of its dedicated pool; 0 without one
+  unsigned shared_threads = 0;           // runtime threads shared by automatic stages; else 0
+  bool on_reactor = false;               // whether its workers wait rather than compute
+  std::size_t slots = 0;                 // capacity in items; 0 if it passes them on at once
+  std::size_t depth = 0;                 // of `slots`: items that wait, are worked on, or are done
+  bool gathers = false;                  // whether it holds results of several paths or inputs
+  unsigned inputs = 1;                   // stages that it takes items from; 0 for a source
+  std::uint64_t in = 0;                  // items taken from the stage before; see above
+  std::uint64_t out = 0;                 // items yielded to the next stage
+  std::uint64_t failed = 0;              // items that failed because the function threw
+  std::uint64_t skipped = 0;             // of `failed`: items dropped by the policy
   std::uint64_t substituted = 0;         // of `failed`: items replaced by the policy
   std::uint64_t retried = 0;             // further calls that were planned after a failed one
   std::uint64_t repeated = 0;            // of `out`: items repeated for missing ones

@@ -1457,10 +1457,7 @@ static stage_statistics while_empty(const Make& attach, const std::string& name)
   auto items = runtime.run(attach(from(source)));
   items.wait_next();
   std::thread consumer([&] { items.wait_next(); });
-  auto now = [&] {
-    auto all = items.statistics().stages;
-    return *std::ranges::find(all, name, &stage_statistics::name);
-  };
+  auto now = [&] { return stage_of(items.statistics(), name); };
   auto before = now().next_starved;
   test::wait_until([&] { return now().next_starved > before; });
   auto found = now();
@@ -1492,11 +1489,7 @@ static std::pair<stage_statistics, stage_statistics> while_full(const Make& atta
                                                                 const std::string& name) {
   runtime runtime({.threads = 2});
   auto items = runtime.run(attach(from(up_to(1'000))), {.ready = 1});
-  auto now = [&] {
-    auto all = items.statistics().stages;
-    auto found = std::ranges::find(all, name, &stage_statistics::name);
-    return found == all.end() ? stage_statistics() : *found;
-  };
+  auto now = [&] { return stage_of(items.statistics(), name); };
   test::wait_until([&] { return now().depth > 0; });
   auto full = now();
   items.stop();
@@ -1538,16 +1531,32 @@ TEST(Statistics, TheDepthOfAConcurrentFlatMapIsWithinItsSlots) {
                           {.concurrency = 4, .buffer = 1, .order = order, .name = "twice"});
     std::vector<pipeline<int>> inputs{from(slow), from(up_to(100)) | twice};
     auto items = runtime.run(merge(inputs));  // in turns: asks the slow source first
-    auto now = [&] {
-      auto all = items.statistics().stages;
-      auto found = std::ranges::find(all, "twice", &stage_statistics::name);
-      return found == all.end() ? stage_statistics() : *found;
-    };
+    auto now = [&] { return stage_of(items.statistics(), "twice"); };
     test::wait_until([&] { return now().output_wait > 0ns; });
     EXPECT_GT(now().depth, 0u);
     EXPECT_LE(now().depth, now().slots);
     gate.open();
     EXPECT_EQ(collect(items).size(), 200u);
+    EXPECT_EQ(now().depth, 0u);
+  }
+}
+
+TEST(Statistics, TheDepthOfAConcurrentFlatMapCountsItemsThatWaitForAThread) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    test::gate gate;
+    runtime runtime({.threads = 2});
+    thread_pool busy({.threads = 1});
+    auto slow = [&gate](int i) {
+      gate.pass();
+      return std::vector{i};
+    };
+    auto items = runtime.run(from(up_to(10)) |
+                             flat_map(slow, {.concurrency = 4, .order = order, .pool = &busy}));
+    auto now = [&] { return stage_of(items.statistics(), "flat_map"); };
+    test::wait_until([&] { return now().output_wait > 0ns; });
+    EXPECT_EQ(now().depth, 4u);
+    gate.open();
+    EXPECT_EQ(collect(items).size(), 10u);
     EXPECT_EQ(now().depth, 0u);
   }
 }

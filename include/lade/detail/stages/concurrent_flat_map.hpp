@@ -49,10 +49,9 @@ namespace lade::detail {
 // the items. In completion order all items share one branch.
 // - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
 // - Blocking: the branch_sink suspends in room_ while `concurrency` items are in flight, and in the
-// link
-//   of branches while that many are unread. parts() suspends while its branch is full
+//   link of branches while that many are unread. parts() suspends while its branch is full
 //   (options().buffer parts).
-// - Lock: mutex_ guards idle_ and in_flight_, for reports.
+// - Lock: mutex_ guards idle_, in_flight_ and held_, for reports.
 // - Errors: a failure of an item ends its branch and is rethrown after its parts; a failure of the
 //   upstream is rethrown after all branches.
 template <class In, class Out, class Stage>
@@ -75,7 +74,7 @@ class concurrent_flat_map final
         inside_(run.until(branches_->stop_token())) {
     for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     branches_->count_for(counters);
-    if (has_one_branch()) counters.depth.begin(this);
+    counters.depth.begin(this);
     const auto slots = has_one_branch() ? concurrency : options_of_branches().ring.slots;
     stage_workers workers{.workers = concurrency, .slots = slots};
     if (auto* pool = stage_->options().pool) {
@@ -113,6 +112,7 @@ class concurrent_flat_map final
         with_lineage<Out> yielded{parts.origin(), *part};
         co_yield yielded;
       }
+      if (!self->has_one_branch()) self->end_branch();
       co_await consume(parts.unyielded());
     }
   }
@@ -130,17 +130,64 @@ class concurrent_flat_map final
     return options;
   }
 
-  // A branch stays in its slot while it is read. Its items and parts have marks themselves. The
-  // depth of the stage is the number of branches, or of items in flight if they share one.
+  // A branch stays in its slot while it is read. Its items and parts have marks themselves.
   link_options options_of_branches() const {
     auto options = queue_options(concurrency_, 1);
     options.marks_items = false;
     options.ring.measures_feeders = true;
-    options.ring.measures_depth = !has_one_branch();
+    options.ring.measures_depth = false;
     return options;
   }
 
   bool has_one_branch() const noexcept { return stage_->options().order == item_order::completion; }
+
+  // The record of one item that is being split: its track in a trace, its counters, its name.
+  class split_item {
+   public:
+    split_item(stage_counters& counters, lade::trace* to)
+        : track(to, counters), busy(counters.busy), cpu(counters.cpu, true) {}
+
+    void take(const In& item, const lineage& positions) {
+      name.keep(item);
+      origin = positions;
+      doing = item_overview::doing::waits_for_worker;
+    }
+    void begin(clock::time_point now) noexcept {
+      since = now;
+      doing = item_overview::doing::works;
+    }
+    item_overview overview() const {
+      return {.name = name.text(), .origin = origin, .what = doing, .since = since};
+    }
+
+    stage_track track;
+    call_time::caller busy;
+    cpu_sampler cpu;
+    kept_name<In> name;
+    lineage origin;
+    std::atomic<item_overview::doing> doing = item_overview::doing::works;
+    std::atomic<clock::time_point> since = clock::time_point();
+  };
+  using record = typename std::list<split_item>::iterator;
+
+  // Keeps an item in in_flight_.
+  class entry {
+   public:
+    entry(concurrent_flat_map& stage, const In& item, const lineage& origin)
+        : stage_(&stage), record_(stage.enter(item, origin)) {}
+    entry(entry&& other) noexcept
+        : stage_(std::exchange(other.stage_, nullptr)), record_(other.record_) {}
+    entry& operator=(entry&&) = delete;
+    ~entry() {
+      if (stage_) stage_->leave(record_);
+    }
+    split_item& operator*() const noexcept { return *record_; }
+    split_item* operator->() const noexcept { return &*record_; }
+
+   private:
+    concurrent_flat_map* stage_;
+    record record_;
+  };
 
   // The right to split an item, until the object is destroyed. Keeps the stage alive: GCC 12
   // destroys the parameters of a coroutine in the order of their declaration.
@@ -151,14 +198,23 @@ class concurrent_flat_map final
     permit(permit&&) noexcept = default;
     permit& operator=(permit&&) = delete;
     ~permit() {
+      entry_.reset();
       if (stage_) stage_->room_.release();
     }
     concurrent_flat_map& stage() const noexcept { return *stage_; }
-    void begin() { mark_ = in_flight_mark(stage_->run_.path.get()); }
+
+    // From now on the item is in flight, and waits for a thread that splits it.
+    void begin(const In& item, const lineage& origin) {
+      mark_ = in_flight_mark(stage_->run_.path.get());
+      entry_.emplace(*stage_, item, origin);
+    }
+    // Call once, after begin(): the item is in flight until the entry is destroyed.
+    entry take_entry() noexcept { return *std::move(entry_); }
 
    private:
     std::shared_ptr<concurrent_flat_map> stage_;
     in_flight_mark mark_;  // of the item
+    std::optional<entry> entry_;
   };
 
   // Starts to split each item, and puts the branches into their link: a sink for drain().
@@ -196,7 +252,7 @@ class concurrent_flat_map final
       increment(stage_->counters_.in);
       auto to = branch_of_all_ ? branch_of_all_ : stage_->open_branch();
       if (branch_of_all_) to->expect_input();
-      may_split_->begin();
+      may_split_->begin(*static_cast<In*>(item), origin);
       start_parts(*to, std::move(*may_split_), std::move(*static_cast<In*>(item)), origin);
       return branch_of_all_ ? std::nullopt : branches_.put(&to, {});
     }
@@ -252,7 +308,7 @@ class concurrent_flat_map final
   static async_generator<Out> parts(permit may_split, In item, lineage origin) {
     auto* self = &may_split.stage();
     co_await continue_on(*self->home_);
-    entry place(*self, item, origin);
+    auto place = may_split.take_entry();
     auto made =
         self->stage_->parts(std::move(item), place->name, origin, self->inside_, self->counters_);
     bool some = false;
@@ -268,65 +324,28 @@ class concurrent_flat_map final
     if (!some) co_await consume(origin);
   }
 
-  // The record of one item that is being split: its track in a trace, its counters, its name.
-  class split_item {
-   public:
-    split_item(stage_counters& counters, lade::trace* to)
-        : track(to, counters), busy(counters.busy), cpu(counters.cpu, true) {}
-
-    void take(const In& item, const lineage& positions) {
-      name.keep(item);
-      origin = positions;
-      begin(clock::now());
-    }
-    void begin(clock::time_point now) noexcept {
-      since = now;
-      doing = item_overview::doing::works;
-    }
-    item_overview overview() const {
-      return {.name = name.text(), .origin = origin, .what = doing, .since = since};
-    }
-
-    stage_track track;
-    call_time::caller busy;
-    cpu_sampler cpu;
-    kept_name<In> name;
-    lineage origin;
-    std::atomic<item_overview::doing> doing = item_overview::doing::works;
-    std::atomic<clock::time_point> since = clock::time_point();
-  };
-  using record = typename std::list<split_item>::iterator;
-
-  // Keeps an item in in_flight_.
-  class entry {
-   public:
-    entry(concurrent_flat_map& stage, const In& item, const lineage& origin)
-        : stage_(stage), record_(stage.enter(item, origin)) {}
-    entry(const entry&) = delete;
-    ~entry() { stage_.leave(record_); }
-    split_item& operator*() const noexcept { return *record_; }
-    split_item* operator->() const noexcept { return &*record_; }
-
-   private:
-    concurrent_flat_map& stage_;
-    record record_;
-  };
-
   record enter(const In& item, const lineage& origin) {
     std::lock_guard lock(mutex_);
     auto taken = idle_.begin();
     taken->take(item, origin);
     in_flight_.splice(in_flight_.end(), idle_, taken);
+    ++held_;
     record_level();
     return taken;
   }
   void leave(record taken) {
     std::lock_guard lock(mutex_);
     idle_.splice(idle_.end(), in_flight_, taken);
+    if (has_one_branch()) --held_;
+    record_level();
+  }
+  void end_branch() {
+    std::lock_guard lock(mutex_);
+    --held_;
     record_level();
   }
   void record_level() {
-    if (has_one_branch()) counters_.depth.set(this, in_flight_.size());
+    counters_.depth.set(this, held_);
     if (trace_) trace_->add_levels(counters_.name(), {{"working", in_flight_.size()}});
   }
 
@@ -388,7 +407,8 @@ class concurrent_flat_map final
   trace* const trace_;
   mutable std::mutex mutex_;
   std::list<split_item> idle_;
-  std::list<split_item> in_flight_;
+  std::list<split_item> in_flight_;  // that are split, or wait for a thread
+  std::size_t held_ = 0;             // items in flight, and those of unread branches
   const std::shared_ptr<link<branch>> branches_;
   const open_context inside_;  // of the parts: what a stop interrupts is no failure
 };
