@@ -328,4 +328,13 @@ class async_generator<T>::held_awaiter : private next_awaiter {
   }
 };
 
+namespace detail {
+
+template <class T>
+constexpr bool is_async_generator = false;
+template <class T>
+constexpr bool is_async_generator<async_generator<T>> = true;
+
+}  // namespace detail
+
 }  // namespace lade

@@ -17,15 +17,16 @@ namespace lade {
 //
 //   lade::map(fetch, {.concurrency = lade::automatic})
 //
-// Tasks: a map of tasks begins with 16 items in flight. The run adjusts that number by its
-// statistics. While the stage is the bottleneck, the run raises or lowers the number, and keeps a
-// new value if the stage then yields more. The limits are `tune_options::most` and the memory
-// budget. The buffer grows where slow items block others. A stage that is opened again, in a
-// repeat or by the next of several epochs, continues with the values found so far.
+// Tasks and generators: a map of tasks, and a flat_map of generators, begin with 16 items in
+// flight. The run adjusts that number by its statistics. While the stage is the bottleneck, the run
+// raises or lowers the number, and keeps a new value if the stage then yields more. The limits are
+// `tune_options::most` and the memory budget. The buffer of a map grows where slow items block
+// others. A stage that is opened again, in a repeat or by the next of several epochs, continues
+// with the values found so far.
 //
 // Plain functions: the number is fixed. All automatic stages of a run together have
 // `tune_options::cpus` calls in flight, which leaves the other CPUs to the trainer. A stage with a
-// dedicated pool has as many for itself. The same holds for a flat_map, also of generators.
+// dedicated pool has as many for itself. A flat_map whose function returns a range is such a stage.
 //
 // Queues: prefetch and the output queue begin with 2 items. The run doubles the number while the
 // next stage is starved though the queue was full.
@@ -35,8 +36,8 @@ namespace lade {
 inline constexpr unsigned automatic = ~0u;
 
 struct tune_options {
-  // Limit of the items in flight in a stage of tasks, and of the items in an automatic queue: 1 to
-  // 1,048,576.
+  // Limit of the items in flight in a stage of tasks or generators, and of the items in an
+  // automatic queue: 1 to 1,048,576.
   unsigned most = 256;
 
   // Calls in flight of plain functions, up to 65,536. 0: the threads of the pool, minus one if
@@ -93,7 +94,7 @@ class tuner {
  public:
   struct setting {
     unsigned concurrency;
-    unsigned buffer;
+    std::optional<unsigned> buffer;  // empty: the buffer of the stage is fixed
 
     friend bool operator==(const setting&, const setting&) = default;
   };
@@ -118,6 +119,7 @@ class tuner {
   bool slow_items_hold_up(const tuning_sample& sample) const noexcept;
   bool try_step() noexcept;
   bool add_slots() noexcept;
+  std::optional<unsigned> buffer_for(unsigned concurrency) const noexcept;
   setting within_bounds(const setting& wanted) const noexcept;
 
   unsigned most_;

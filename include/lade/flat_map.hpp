@@ -33,9 +33,9 @@ namespace lade {
 struct flat_map_options {
   // The number of items in flight: how many are split at a time, in parallel on the CPU pool. 1 to
   // 1,048,576.
-  // - `automatic`: for functions that compute. All automatic stages of the run together use as many
-  //   CPUs as the run may use for them; see autotune.hpp. If the generators wait, as for a server,
-  //   set a number.
+  // - `automatic`: chosen by the run; see autotune.hpp. Functions that return a range compute: all
+  //   automatic stages of the run together use as many CPUs as the run may use for them. Generators
+  //   may wait, as for a server: the run searches for the number.
   // - 1, without a custom pool: the function runs inline, on the thread of the next stage when that
   //   requests an item, without a queue.
   unsigned concurrency = 1;
@@ -85,10 +85,12 @@ struct flat_map_settings {
   // The facts of the node. `tells_members`: whether the items are groups whose size is known.
   node_facts facts(node_ptr in, bool tells_members) const;
 
-  // calls_at_a_time(): how many items a run splits at a time. list(): adds an automatic stage to
-  // the run's list of settings.
-  unsigned calls_at_a_time(run_state& run) const;
+  // calls_at_a_time(): how many items a run splits at a time; at most, if it is searched for.
+  // list(): adds an automatic stage to the run's list of settings. search(): the tuner of that
+  // number.
+  unsigned calls_at_a_time(run_state& run, bool is_searched) const;
   void list(const open_context& run, const stage_counters& counters, unsigned concurrency) const;
+  tuner search(unsigned most) const noexcept;
 
   flat_map_options options;
   std::string name;
@@ -137,10 +139,12 @@ std::size_t members_of(const T& item) noexcept {
 template <class In, class Out>
 class flat_mapping : public node<Out> {
  public:
-  flat_mapping(pipeline<In> in, shared_const<flat_map_settings> settings)
+  // `may_wait`: whether the function returns a generator.
+  flat_mapping(pipeline<In> in, shared_const<flat_map_settings> settings, bool may_wait)
       : node<Out>(settings->facts(in.last(), group<In>)),
         in_(std::move(in)),
-        settings_(std::move(settings)) {
+        settings_(std::move(settings)),
+        may_wait_(may_wait) {
     measure_for<Out>(options().buffer_bytes, settings_->name, "buffer_bytes");
   }
 
@@ -149,10 +153,11 @@ class flat_mapping : public node<Out> {
   async_generator<Out> open(const open_context& run) const override {
     auto& counters = run.add_stage();
     const auto of_trial = run.concurrency_of_trial();
-    const bool shares_cpus = options().concurrency == automatic && !of_trial;
-    auto wide = of_trial.value_or(settings_->calls_at_a_time(*run.run));
-    if (wide > 1 || options().pool || shares_cpus)
-      return spread_wide(run, counters, wide, shares_cpus);
+    const bool is_automatic = options().concurrency == automatic && !of_trial;
+    const auto wide =
+        of_trial.value_or(settings_->calls_at_a_time(*run.run, is_automatic && may_wait_));
+    if (wide > 1 || options().pool || is_automatic)
+      return spread_wide(run, counters, wide, is_automatic);
     inline_calls calls(run, counters);
     return spread(counted_ptr(this), in_.open(run), run, counters, std::move(calls));
   }
@@ -220,16 +225,19 @@ class flat_mapping : public node<Out> {
   }
 
   async_generator<Out> spread_wide(const open_context& run, stage_counters& counters,
-                                   unsigned concurrency, bool shares_cpus) const {
+                                   unsigned concurrency, bool is_automatic) const {
     using stage = concurrent_flat_map<In, Out, flat_mapping>;
-    if (shares_cpus) settings_->list(run, counters, concurrency);
-    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency, shares_cpus));
+    if (is_automatic) settings_->list(run, counters, concurrency);
+    owner wide(std::make_shared<stage>(run, counters, counted_ptr(this), concurrency,
+                                       is_automatic && !may_wait_));
+    if (is_automatic && may_wait_) wide->tune(run.at->key(), settings_->search(concurrency));
     wide->start(in_.open(wide->before(run)));
     return stage::deliver(std::move(wide));
   }
 
   pipeline<In> in_;
   shared_const<flat_map_settings> settings_;
+  bool may_wait_;
 };
 
 template <class In, class Out, class F>
@@ -237,14 +245,17 @@ class flat_mapping_of final : public flat_mapping<In, Out> {
  public:
   flat_mapping_of(pipeline<In> in, shared_const<flat_map_settings> settings,
                   shared_const<F> function)
-      : flat_mapping<In, Out>(std::move(in), std::move(settings)), function_(std::move(function)) {}
+      : flat_mapping<In, Out>(std::move(in), std::move(settings), is_async_generator<made>),
+        function_(std::move(function)) {}
 
  private:
+  using made = std::remove_cvref_t<std::invoke_result_t<const F&, In>>;
+
   async_generator<Out> call(In item) const override { return each(*function_, std::move(item)); }
 
   static async_generator<Out> each(const F& function, In item) {
     auto parts = std::invoke(function, std::move(item));
-    if constexpr (requires { parts.next(); }) {
+    if constexpr (is_async_generator<made>) {
       while (auto* part = co_await parts.next()) co_yield *part;
     } else {
       for (auto&& part : parts) {

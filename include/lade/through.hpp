@@ -137,11 +137,6 @@ async_generator<T> observe(async_generator<T> stage, open_context run, stage_cou
   }
 }
 
-template <class T>
-constexpr bool is_async_generator = false;
-template <class T>
-constexpr bool is_async_generator<async_generator<T>> = true;
-
 // The item type of a user's coroutine that is called with Args.
 template <class F, class... Args>
 struct custom_items {

@@ -171,9 +171,6 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
                         percent(share(waiting->output_wait, run.elapsed)));
   if (pauses)
     return text + ": raise the concurrency of " + stage.name + ", or have fewer of its calls fail.";
-  if (mostly_awaits(stage) && stage.shared_threads)
-    return fmt::format("{}: set a concurrency for {}; automatic is the number of CPUs.", text,
-                       stage.name);
   if (mostly_awaits(stage)) return text + ": raise the concurrency of " + stage.name + ".";
   if (how == pace::unknown) return text + not_known_yet;
   if (how == pace::waits)

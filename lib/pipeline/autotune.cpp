@@ -93,16 +93,24 @@ void tuner::settle() noexcept {
   trying_ = false;
 }
 
-// Doubles the buffer. Returns false if it has its largest size.
+// Doubles the buffer. Returns false if it has its largest size, or is fixed.
 bool tuner::add_slots() noexcept {
+  if (!now_.buffer) return false;
   const bool is_queue = now_.concurrency == 0;
-  if (!is_queue && now_.buffer >= 8 * now_.concurrency) return false;
-  now_ = within_bounds({now_.concurrency, 2 * now_.buffer});
+  if (!is_queue && *now_.buffer >= 8 * now_.concurrency) return false;
+  now_ = within_bounds({now_.concurrency, 2 * *now_.buffer});
   return now_ != std::exchange(kept_, now_);
 }
 
 tuner::setting tuner::within_bounds(const setting& wanted) const noexcept {
-  return {wanted.concurrency, std::min(wanted.buffer, most_held_ - wanted.concurrency)};
+  if (!wanted.buffer) return wanted;
+  return {wanted.concurrency, std::min(*wanted.buffer, most_held_ - wanted.concurrency)};
+}
+
+// With as many items of buffer for each in flight as before, at least one.
+std::optional<unsigned> tuner::buffer_for(unsigned concurrency) const noexcept {
+  if (!kept_.buffer) return std::nullopt;
+  return concurrency * std::max(1u, *kept_.buffer / std::max(1u, kept_.concurrency));
 }
 
 // Tries the next factor on the kept setting. If none is left, returns false and rests.
@@ -111,8 +119,7 @@ bool tuner::try_step() noexcept {
     auto wanted = std::lround(kept_.concurrency * tuning_steps[factor_]);
     auto next = std::clamp(static_cast<unsigned>(wanted), 1u, most_);
     if (next == kept_.concurrency) continue;
-    auto buffers = std::max(1u, kept_.buffer / std::max(1u, kept_.concurrency));
-    now_ = within_bounds({next, next * buffers});
+    now_ = within_bounds({next, buffer_for(next)});
     trying_ = true;
     return true;
   }

@@ -81,7 +81,7 @@ tuning_sample tuned_stages::sample_between(const work_done& later, const work_do
 void tuned_stages::apply(automatic_stage& of) {
   auto& setting = of.climb->now();
   of.now.concurrency = setting.concurrency;
-  of.now.buffer = setting.buffer;
+  if (setting.buffer) of.now.buffer = setting.buffer;
   if (!of.stage) return;
   of.counters->workers = setting.concurrency;
   of.stage->set(setting);

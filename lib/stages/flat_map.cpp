@@ -24,7 +24,8 @@ flat_map_settings::flat_map_settings(const flat_map_options& given, std::string 
   require_budget(name, options.error_budget, options.on_error);
 }
 
-unsigned flat_map_settings::calls_at_a_time(run_state& run) const {
+unsigned flat_map_settings::calls_at_a_time(run_state& run, bool is_searched) const {
+  if (is_searched) return run.options().tune.most;
   auto threads = (options.pool ? *options.pool : run.runtime().pool()).size();
   return detail::calls_at_a_time(options.concurrency, run.options().tune, threads);
 }
@@ -33,6 +34,10 @@ void flat_map_settings::list(const open_context& run, const stage_counters& coun
                              unsigned concurrency) const {
   run.run->tuned().list(run.at->key(),
                         {counters.name(), concurrency, static_cast<unsigned>(options.buffer)});
+}
+
+tuner flat_map_settings::search(unsigned most) const noexcept {
+  return {{std::min(most, 16u), {}}, most, most};
 }
 
 node_facts flat_map_settings::facts(node_ptr in, bool tells_members) const {

@@ -261,7 +261,7 @@ link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
 
 // In an output queue, the feeder and the consumer hold one item each in addition to the ready ones.
 void link_base::tuning::set(const tuner::setting& now) {
-  const auto held = now.concurrency + now.buffer + (link_.options_.is_output ? 2 : 0);
+  const auto held = now.concurrency + now.buffer.value_or(0) + (link_.options_.is_output ? 2 : 0);
   link_.ring_.bound(now.concurrency, held);
 }
 

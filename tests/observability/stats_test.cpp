@@ -301,11 +301,6 @@ TEST(Verdict, AFlatMapThatAwaitsNeedsMoreConcurrency) {
   EXPECT_EQ(verdict(run_of({awaiting(76s)})),
             "expand is the bottleneck: 8 workers busy 95 % of the time, of which they await 90 %: "
             "raise the concurrency of expand.");
-  auto automatic = awaiting(76s);
-  automatic.shared_threads = 8;
-  EXPECT_EQ(verdict(run_of({automatic})),
-            "expand is the bottleneck: 8 workers busy 95 % of the time, of which they await 90 %: "
-            "set a concurrency for expand; automatic is the number of CPUs.");
   auto in_place = awaiting(9500ms);
   in_place.workers = 0;
   EXPECT_EQ(verdict(run_of({in_place})),

@@ -2,6 +2,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/cut.hpp>
 #include <lade/epochs.hpp>
+#include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
 #include <lade/merge.hpp>
@@ -161,6 +162,38 @@ static task<int> wait_a_little(int i) {
   co_return i;
 }
 
+// Part i, after a wait as for a server.
+static async_generator<int> parts_after_a_wait(int i) {
+  co_await sleep(5ms);
+  co_yield i;
+}
+
+TEST(Autotune, RaisesTheConcurrencyOfAFlatMapWhoseGeneratorsWait) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    runtime runtime({.threads = 2});
+    auto items = runtime.run(
+        from(numbers{-1}) |
+        flat_map(parts_after_a_wait, {.concurrency = automatic, .order = order, .name = "expand"}));
+    int taken = 0;
+    auto take_one = [&] {
+      auto part = items.wait_next();
+      ASSERT_TRUE(part);
+      if (order == item_order::input) {
+        ASSERT_EQ(part, taken);
+      }
+      ++taken;
+    };
+    while (items.settings().empty() || items.settings()[0].concurrency < 64) take_one();
+    items.freeze();
+    auto settings = items.settings();
+    EXPECT_EQ(settings[0].stage, "expand");
+    EXPECT_EQ(settings[0].buffer, flat_map_options().buffer);
+    for (int i = 0; i < 2000; ++i) take_one();
+    EXPECT_EQ(items.settings(), settings);
+    EXPECT_EQ(items.statistics().stages.back().workers, settings[0].concurrency);
+  }
+}
+
 TEST(Autotune, ContinuesInEveryRoundOfARepeat) {
   runtime runtime({.threads = 2});
   auto stage = map(wait_a_little, {.concurrency = automatic});
@@ -243,6 +276,13 @@ TEST(Autotune, StartsNoMoreItemsThanTheMemoryAllows) {
   EXPECT_EQ(taken, 2000);
 }
 
+TEST(Tuner, KeepsTheBufferOfAStageWhoseBufferIsFixed) {
+  tuner climb({16, {}}, 256, 256);
+  EXPECT_FALSE(climb.step({.rate = 100, .starved = 1, .busy = 0.1, .blocked = 1}));
+  EXPECT_TRUE(climb.step(limits_the_run));
+  EXPECT_EQ(climb.now(), (tuner::setting{32, {}}));
+}
+
 static task<int> wait_inside(occupancy& inside, int i) {
   inside.enter();
   co_await sleep(1ms);
@@ -259,6 +299,22 @@ TEST(Autotune, HasNoMoreItemsInFlightThanItsMaximum) {
   EXPECT_EQ(collect(items).size(), 2000u);
   EXPECT_LE(inside.most(), 24);
   EXPECT_THAT(items.settings()[0].concurrency, AllOf(Ge(1u), Le(24u)));
+}
+
+TEST(Autotune, AFlatMapHasNoMoreItemsInFlightThanItsMaximum) {
+  for (auto order : {item_order::input, item_order::completion}) {
+    runtime runtime({.threads = 2});
+    occupancy inside;
+    auto wait = [&](int i) -> async_generator<int> {
+      auto part = co_await wait_inside(inside, i);
+      co_yield part;
+    };
+    auto stage = flat_map(wait, {.concurrency = automatic, .order = order});
+    auto items = runtime.run(from(numbers{2000}) | stage, {.tune = {.most = 24}});
+    EXPECT_EQ(collect(items).size(), 2000u);
+    EXPECT_LE(inside.most(), 24);
+    EXPECT_THAT(items.settings()[0].concurrency, AllOf(Ge(1u), Le(24u)));
+  }
 }
 
 TEST(Autotune, LetsFunctionsThatComputeKeepTheirConcurrency) {

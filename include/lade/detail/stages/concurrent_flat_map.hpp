@@ -4,22 +4,26 @@
 #pragma once
 
 #include <lade/async_generator.hpp>
+#include <lade/autotune.hpp>
 #include <lade/context.hpp>
 #include <lade/continue_on.hpp>
 #include <lade/detail/common/counted.hpp>
 #include <lade/detail/coroutines/owner.hpp>
 #include <lade/detail/data/item_bytes.hpp>
 #include <lade/detail/memory/demand.hpp>
+#include <lade/detail/observability/observer.hpp>
 #include <lade/detail/observability/overview.hpp>
 #include <lade/detail/observability/stage_counters.hpp>
 #include <lade/detail/observability/stage_track.hpp>
 #include <lade/detail/pipeline/items.hpp>
 #include <lade/detail/pipeline/path_place.hpp>
 #include <lade/detail/pipeline/run_state.hpp>
+#include <lade/detail/pipeline/stage_key.hpp>
+#include <lade/detail/pipeline/tuned_stages.hpp>
 #include <lade/detail/stages/drain.hpp>
 #include <lade/detail/stages/link.hpp>
+#include <lade/detail/stages/permits.hpp>
 #include <lade/lineage.hpp>
-#include <lade/semaphore.hpp>
 #include <lade/task.hpp>
 #include <lade/thread_pool.hpp>
 #include <lade/trace.hpp>
@@ -57,7 +61,8 @@ namespace lade::detail {
 template <class In, class Out, class Stage>
 class concurrent_flat_map final
     : public std::enable_shared_from_this<concurrent_flat_map<In, Out, Stage>>,
-      private overviewed {
+      private overviewed,
+      private tunable {
  public:
   // `shares_cpus`: whether items are split on the share of the pool for automatic stages.
   concurrent_flat_map(const open_context& run, stage_counters& counters,
@@ -72,7 +77,6 @@ class concurrent_flat_map final
         trace_(run.run->options().trace),
         branches_(std::make_shared<link<branch>>(run, options_of_branches())),
         inside_(run.until(branches_->stop_token())) {
-    for (unsigned i = 0; i < concurrency; ++i) idle_.emplace_back(counters, trace_);
     branches_->count_for(counters);
     counters.depth.begin(this);
     const auto slots = has_one_branch() ? concurrency : options_of_branches().ring.slots;
@@ -88,7 +92,17 @@ class concurrent_flat_map final
     run.run->stages().watch(*this);
   }
 
-  ~concurrent_flat_map() override { run_.run->stages().unwatch(*this); }
+  ~concurrent_flat_map() override {
+    run_.run->tuned().close(*this);
+    run_.run->stages().unwatch(*this);
+  }
+
+  // Has the run adjust the number of items in flight, up to `concurrency`, while the stage works.
+  // Must be called at most once.
+  void tune(const stage_key& key, const tuner& begin) {
+    run_.run->tuned().open(*this, key, counters_, begin);
+    begin_tuning(run_.run);
+  }
 
   // The context to open the upstream with.
   open_context before(const open_context& run) const { return branches_->before(run); }
@@ -121,6 +135,12 @@ class concurrent_flat_map final
 
  private:
   using branch = std::shared_ptr<link_base>;
+
+  // Each item in flight has a branch, and so has the item whose parts are delivered.
+  void set(const tuner::setting& now) override {
+    room_.set_most(now.concurrency);
+    branches_->bound(std::size_t{now.concurrency} + 1);
+  }
 
   // Up to `queued` items that are not in the trace.
   static link_options queue_options(std::size_t queued, std::size_t inputs) {
@@ -326,6 +346,7 @@ class concurrent_flat_map final
 
   record enter(const In& item, const lineage& origin) {
     std::lock_guard lock(mutex_);
+    if (idle_.empty()) idle_.emplace_back(counters_, trace_);
     auto taken = idle_.begin();
     taken->take(item, origin);
     in_flight_.splice(in_flight_.end(), idle_, taken);
@@ -341,8 +362,7 @@ class concurrent_flat_map final
   }
   void end_branch() {
     std::lock_guard lock(mutex_);
-    --held_;
-    record_level();
+    counters_.depth.set(this, --held_);
   }
   void record_level() {
     counters_.depth.set(this, held_);
@@ -384,11 +404,12 @@ class concurrent_flat_map final
   std::string overview(clock::time_point at) const override {
     using enum stage_overview::feeding;
     std::lock_guard lock(mutex_);
-    auto free = concurrency_ - in_flight_.size();
+    const auto most = std::max(room_.most(), in_flight_.size());
+    const auto free = most - in_flight_.size();
     std::vector<item_overview> items;
     for (auto& each : in_flight_) items.push_back(each.overview());
     return to_string(counters_.name(),
-                     {.slots = concurrency_,
+                     {.slots = most,
                       .free = free,
                       .idle_workers = free,
                       .feeder = free > 0 ? waits_for_input : waits_for_slot,
@@ -401,12 +422,12 @@ class concurrent_flat_map final
   stage_counters& counters_;
   const counted_ptr<const Stage> stage_;
   const std::size_t concurrency_;
-  semaphore room_;                    // permits for items in flight
+  permits room_;                      // for items in flight
   executor* home_;                    // where items are split
   std::atomic<bool> wanted_ = false;  // the next stage waits for a part
   trace* const trace_;
   mutable std::mutex mutex_;
-  std::list<split_item> idle_;
+  std::list<split_item> idle_;       // the records of earlier items
   std::list<split_item> in_flight_;  // that are split, or wait for a thread
   std::size_t held_ = 0;             // items in flight, and those of unread branches
   const std::shared_ptr<link<branch>> branches_;

@@ -155,6 +155,10 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Has the inputs run on another executor than the CPU pool. Must be called before start().
   void compute_on(executor& home) noexcept { context_.home = &home; }
 
+  // Limits the number of items in the link, up to the number of its slots. For a link without
+  // workers. Any thread.
+  void bound(std::size_t held) noexcept { ring_.bound(0, held); }
+
   class sink;
 
   // Starts the drain of an input. `keep_alive` is released when the input has ended.
