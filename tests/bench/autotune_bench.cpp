@@ -26,10 +26,13 @@ using namespace std::chrono_literals;
 using server = std::function<std::chrono::nanoseconds(int at_a_time, std::uint64_t item)>;
 
 // Servers that are asked for every item, one after the other, and the concurrencies that are tried.
+// `in_parts`: a server gives an item in parts, each of which is asked for when the one before has
+// come.
 struct simulation {
   std::string_view name;
   std::vector<server> servers;
   std::vector<unsigned> concurrencies;
+  bool in_parts = false;
 };
 
 std::chrono::nanoseconds milliseconds(double count) {
@@ -61,13 +64,34 @@ const simulation simulations[] = {{"wide", {wide}, many},
                                   {"narrow", {narrow}, many},
                                   {"crowded", {crowded}, many},
                                   {"uneven", {uneven}, many},
-                                  {"narrow, then wide", {narrow, wide}, some}};
+                                  {"narrow, then wide", {narrow, wide}, some},
+                                  {"wide, in parts", {wide}, many, true},
+                                  {"narrow, in parts", {narrow}, many, true}};
 
 lade::task<std::uint64_t> ask(const server& asked, std::atomic<int>& inside, std::uint64_t item) {
   auto at_a_time = ++inside;
   co_await lade::sleep(asked(at_a_time, item));
   --inside;
   co_return item;
+}
+
+lade::async_generator<std::uint64_t> ask_for_parts(const server& asked, std::atomic<int>& inside,
+                                                   std::uint64_t item) {
+  for (int part = 0; part < 4; ++part) {
+    auto made = co_await ask(asked, inside, item);
+    co_yield made;
+  }
+}
+
+lade::pipeline<std::uint64_t> behind(const lade::pipeline<std::uint64_t>& in, const server& asked,
+                                     std::atomic<int>& inside, unsigned concurrency,
+                                     bool in_parts) {
+  if (in_parts)
+    return in |
+           lade::flat_map([&](std::uint64_t item) { return ask_for_parts(asked, inside, item); },
+                          {.concurrency = concurrency});
+  return in | lade::map([&](std::uint64_t item) { return ask(asked, inside, item); },
+                        {.concurrency = concurrency});
 }
 
 std::uint64_t without_end(std::uint64_t position) { return position; }
@@ -80,9 +104,7 @@ double rate(const simulation& all, const std::vector<unsigned>& concurrency,
   std::deque<std::atomic<int>> inside(all.servers.size());
   lade::pipeline<std::uint64_t> asking = lade::from_index(std::uint64_t{1} << 40, without_end);
   for (std::size_t i = 0; i < all.servers.size(); ++i)
-    asking = asking | lade::map([&asked = all.servers[i], &now = inside[i]](
-                                    std::uint64_t item) { return ask(asked, now, item); },
-                                {.concurrency = concurrency[i]});
+    asking = behind(asking, all.servers[i], inside[i], concurrency[i], all.in_parts);
   auto items = runtime.run(asking);
   auto started = clock_type::now();
   std::size_t count = 0;

@@ -452,7 +452,8 @@ def autotune_group():
     group = Group("autotune", about)
     group.commands["servers"] = "{bin}/autotune_bench"
     group.once = {"servers"}
-    for server in ("wide", "narrow", "crowded", "uneven", "narrow, then wide"):
+    for server in ("wide", "narrow", "crowded", "uneven", "narrow, then wide", "wide, in parts",
+                   "narrow, in parts"):
         figures = f"servers:{server}"
         group.rows += [
             Row(f"{server}, after ten seconds, of the best", figures, [], "of_best", 0.9),
