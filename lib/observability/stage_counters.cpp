@@ -162,7 +162,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   now.own_threads = resources.own_threads;
   now.shared_threads = resources.shared_threads;
   now.on_reactor = resources.on_reactor;
-  now.slots = resources.slots;
+  now.slots = slots;
   now.depth = depth.now();
   now.gathers = resources.gathers;
   now.inputs = inputs;

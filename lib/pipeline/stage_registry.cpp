@@ -34,6 +34,7 @@ void stage_registry::record_workers(stage_counters& stage, const stage_workers& 
   std::lock_guard lock(in_->mutex);
   stage.resources = resources;
   stage.workers = resources.workers;
+  stage.slots = resources.slots;
 }
 
 void stage_registry::record_groups(stage_counters& stage, std::string groups) {

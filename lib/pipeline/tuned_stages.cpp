@@ -84,7 +84,7 @@ void tuned_stages::apply(automatic_stage& of) {
   if (setting.buffer) of.now.buffer = setting.buffer;
   if (!of.stage) return;
   of.counters->workers = setting.concurrency;
-  of.stage->set(setting);
+  of.counters->slots = of.stage->set(setting);
 }
 
 void tuned_stages::settle(automatic_stage& of) {

@@ -52,6 +52,11 @@ void link_base::start(task<> drain) {
   run_->children().start(shared_from_this(), context_, std::move(drain));
 }
 
+void link_base::start_in(std::shared_ptr<const context> execution, generator input) {
+  const auto& where = *execution;
+  run_->children().start(std::move(execution), where, drain(std::move(input), sink(*this)));
+}
+
 // A sink of a link whose input is ended by another coroutine. That one gets the failure.
 class rethrowing_sink : public link_base::sink {
  public:
@@ -260,9 +265,9 @@ link_base::tuning::tuning(link_base& tuned, const stage_key& key, const tuner& b
 link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
 
 // In an output queue, the feeder and the consumer hold one item each in addition to the ready ones.
-void link_base::tuning::set(const tuner::setting& now) {
+std::size_t link_base::tuning::set(const tuner::setting& now) {
   const auto held = now.concurrency + now.buffer.value_or(0) + (link_.options_.is_output ? 2 : 0);
-  link_.ring_.bound(now.concurrency, held);
+  return link_.ring_.bound(now.concurrency, held);
 }
 
 }  // namespace lade::detail

@@ -16,7 +16,7 @@ slot_ring::slot_ring(const slot_ring_options& options, const buffer_pool& memory
       places_(options.slots),
       numbers_(options.workers > 0 && options.numbers_slots ? options.slots : 0),
       bytes_(options.bytes != unlimited_bytes ? options.slots : 0),
-      most_working_(options.workers),
+      most_working_(options.feeders > 1 ? options.feeders : options.workers),
       most_held_(options.slots),
       kept_for_consumer_(options.consumer_owns_slot) {
   free_.reserve(options.slots);
@@ -128,16 +128,18 @@ void slot_ring::return_free(std::size_t slot) noexcept {
   woken.resume_all_later();
 }
 
-void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
+std::size_t slot_ring::bound(std::size_t working, std::size_t held) noexcept {
+  const auto most = std::min(held, places_.size());
   wait_list woken;
   {
     std::lock_guard lock(mutex_);
     most_working_ = working;
-    most_held_ = std::min(held, places_.size());
+    most_held_ = most;
     while (auto* worker = claim_worker()) woken.push_back(*worker);
     if (auto* feeder = capacity() > 0 ? claim_feeder() : nullptr) woken.push_back(*feeder);
   }
   woken.resume_all_later();
+  return most;
 }
 
 listed_waiter* slot_ring::finish_work(filled_awaiter& worker, wait_list& feeders) noexcept {
@@ -209,8 +211,7 @@ bool slot_ring::another_fits() const noexcept {
 // free.
 std::size_t slot_ring::wake_feeder_at() const noexcept {
   if (options_.refills == refill::at_once) return 1;
-  const auto owned = most_working_ + (options_.consumer_owns_slot ? 1 : 0);
-  const auto busy = options_.feeders > 1 ? options_.feeders : owned;
+  const auto busy = most_working_ + (options_.consumer_owns_slot ? 1 : 0);
   const auto others = most_held_ > busy ? most_held_ - busy : 0;
   const auto some =
       options_.refills == refill::at_half ? others / 2 : std::min(most_held_ / 4, others);
@@ -276,9 +277,11 @@ stage_overview slot_ring::look(
     const std::function<item_overview(std::size_t slot, bool done)>& item) const {
   using enum stage_overview::feeding;
   std::lock_guard lock(mutex_);
-  stage_overview now{.slots = places_.size(),
-                     .free = free_.size(),
-                     .idle_workers = workers_.size(),
+  const auto held = places_.size() - free_.size();
+  const auto may_work = most_working_ - std::min(working_, most_working_);
+  stage_overview now{.slots = most_held_,
+                     .free = most_held_ - std::min(held, most_held_),
+                     .idle_workers = std::min(workers_.size(), may_work),
                      .wanted = consumer_waits_};
   if (input_over_)
     now.feeder = over;

@@ -368,29 +368,27 @@ TEST_P(MemoryBudget, IsExceededByTheBuffersOfARouteWithASlowPath) {
   EXPECT_LE(peak, 1 + 2 + 2 * buffered + in_paths);  // arrival: one more for each path
 }
 
-static async_generator<buffer> four_times(event& opened, buffer data) {
+// Needs the memory of four parts at once. Some items wait meanwhile.
+static async_generator<buffer> four_together(int i) {
+  std::vector<buffer> parts;
   for (int part = 0; part < 4; ++part) {
-    if (data.data()[0] == std::byte{0} && part == 1) co_await opened;
-    auto copy = data;
-    co_yield copy;
+    parts.push_back(co_await allocate(bytes_of_one));
+    if ((i + part) % 3 == 0) co_await sleep(std::chrono::microseconds(1));
   }
+  for (auto& each : parts) co_yield std::move(each);
 }
 
-// The first of the items in flight continues when the others have yielded some parts.
-TEST_P(MemoryBudget, IsExceededByInFlightAndReadyPartsOfAnUnorderedFlatMap) {
-  constexpr std::size_t at_a_time = 5, ready = 2;
-  event opened;
-  auto parts_of = [&](buffer data) { return four_times(opened, std::move(data)); };
-  auto filled = from(test::up_to(100)) | map(fill_64_kib, {.concurrency = 64});
-  auto parts =
-      filled |
-      flat_map(parts_of,
-               {.concurrency = at_a_time, .buffer = ready, .order = item_order::completion});
-  std::size_t given = 0;
-  auto peak = peak_of(parts, [&](const buffer& data) {
-    if (data.data()[0] != std::byte{0} && ++given == 20) opened.set();
-  });
-  EXPECT_LE(peak, 1 + 1 + at_a_time * (1 + ready));
+TEST_P(MemoryBudget, IsExceededByOneItemOfAConcurrentFlatMapInEitherOrder) {
+  auto filled = from(test::up_to(200)) | map(fill_64_kib, {.concurrency = 64});
+  auto same = [](buffer data) { return std::vector<buffer>{std::move(data)}; };
+  for (auto order : {item_order::input, item_order::completion})
+    for (auto concurrency : {4u, 64u, automatic}) {
+      auto parts =
+          flat_map(four_together, {.concurrency = concurrency, .buffer = 1, .order = order});
+      EXPECT_LE(peak_of(from(test::up_to(200)) | parts), 4u + 1u) << concurrency;
+      auto alone = flat_map(same, {.concurrency = concurrency, .order = order});
+      EXPECT_LE(peak_of(filled | alone), 2u) << concurrency;
+    }
 }
 
 // A pipeline of random stages that allocate, and how many samples come out of it.
@@ -482,7 +480,8 @@ class random_graph {
         auto twice = [](sample item) { return std::vector<sample>{item, item}; };
         return {in.items | flat_map(std::function<std::vector<sample>(sample)>(twice),
                                     {.concurrency = 1 + static_cast<unsigned>(below(3)),
-                                     .buffer = 1 + below(2)}),
+                                     .buffer = 1 + below(2),
+                                     .order = options().order}),
                 2 * in.count};
       }
       case 8: {

@@ -117,12 +117,19 @@ TEST(Trace, HasASpanForEveryCallOfAnInlineStage) {
 
 TEST(Trace, HasATrackForEachOfSeveralItemsThatAreSplit) {
   temp_dir dir;
-  runtime runtime({.threads = 2});
-  auto twice = [](int i) { return std::vector<int>{i, i}; };
+  runtime runtime({.threads = 4});
+  gate three;
+  auto twice = [&three](int i) {
+    three.pass();
+    return std::vector<int>{i, i};
+  };
   auto made = from(numbers{50}) | flat_map(twice, {.concurrency = 3, .name = "apart"});
   {
     trace record(dir / "trace");
-    EXPECT_EQ(collect(runtime, made, {.trace = &record}).size(), 100u);
+    auto items = runtime.run(made, {.trace = &record});
+    three.wait_for(3);
+    three.open();
+    EXPECT_EQ(collect(items).size(), 100u);
   }
   auto lines = lines_of(dir / "trace");
   EXPECT_EQ(count_of(lines, "{\"name\":\"apart\"}"), 3);

@@ -2,6 +2,7 @@
 #include <lade/buffer_pool.hpp>
 #include <lade/cut.hpp>
 #include <lade/epochs.hpp>
+#include <lade/event.hpp>
 #include <lade/flat_map.hpp>
 #include <lade/from.hpp>
 #include <lade/map.hpp>
@@ -24,6 +25,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lade::autotune_test {
@@ -191,6 +193,35 @@ TEST(Autotune, RaisesTheConcurrencyOfAFlatMapWhoseGeneratorsWait) {
     for (int i = 0; i < 2000; ++i) take_one();
     EXPECT_EQ(items.settings(), settings);
     EXPECT_EQ(items.statistics().stages.back().workers, settings[0].concurrency);
+  }
+}
+
+// Nothing is delivered, so nothing is tuned.
+TEST(Autotune, SlotsAreThoseOfTheCurrentSetting) {
+  runtime runtime({.threads = 2});
+  event never;
+  auto wait = [&never](int i) -> task<int> {
+    co_await never;
+    co_return i;
+  };
+  auto parts = [&never](int i) -> async_generator<int> {
+    co_await never;
+    co_yield i;
+  };
+  auto begun = from(numbers{-1}) | prefetch(automatic);
+  std::vector<std::pair<pipeline<int>, std::size_t>> full{
+      {begun | map(wait, {.concurrency = automatic}), 16 + 16},
+      {begun | flat_map(parts, {.concurrency = automatic}), 16 + 1},
+      {begun | flat_map(parts, {.concurrency = automatic, .order = item_order::completion}), 16}};
+  for (auto& [stages, slots] : full) {
+    auto items = runtime.run(stages);
+    auto now = [&] {
+      auto all = items.statistics().stages;
+      return all.size() == 3 ? all[2] : stage_statistics();
+    };
+    test::wait_until([&] { return now().output_wait.count() > 0; });
+    EXPECT_EQ(now().slots, slots);
+    EXPECT_EQ(items.statistics().stages[1].slots, 2u);
   }
 }
 

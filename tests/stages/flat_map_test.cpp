@@ -327,6 +327,36 @@ TEST(FlatMap, AStallReportNamesTheItemsThatAreSplit) {
   consumer.join();
 }
 
+// Of two items at a time. Item 0 never ends, so that item 1 has a third one behind it only if it
+// has ended itself.
+TEST(FlatMap, AStallReportNamesTheItemsThatWaitForAnEarlierOne) {
+  runtime runtime({.threads = 2});
+  event never;
+  auto hang = [&never](int i) -> async_generator<int> {
+    if (i == 0) co_await never;
+    co_yield i;
+  };
+  std::promise<std::string> report;
+  auto items =
+      runtime.run(from(numbers{-1}) | flat_map(hang, {.concurrency = 2, .name = "expand"}),
+                  {.stall = {.after = std::chrono::milliseconds(4),
+                             .to = [&](const std::string& text) { report.set_value(text); }}});
+  auto is_full = [&] {
+    auto stages = items.statistics().stages;
+    return stages.size() == 2 && stages[1].in == 3 && stages[1].output_wait.count() > 0;
+  };
+  test::wait_until(is_full);
+  EXPECT_EQ(items.statistics().stages[1].depth, 3u);
+  std::thread consumer([&] { EXPECT_THROW(items.wait_next(), error); });
+  auto text = report.get_future().get();
+  EXPECT_THAT(text, HasSubstr("expand: 0 of 3 slots free"));
+  EXPECT_THAT(text, HasSubstr("its feeder is blocked"));
+  EXPECT_THAT(text, HasSubstr("item 0 (0) has been worked on"));
+  EXPECT_THAT(text, HasSubstr("item 1 (1) is done and waits for earlier ones"));
+  items.stop();
+  consumer.join();
+}
+
 TEST(FlatMap, InAPathOfATeeIsWaitedFor) {
   runtime runtime({.threads = 3});
   auto halved = chain(flat_map(some_slowly, {.concurrency = 3, .buffer = 1}),
@@ -367,6 +397,26 @@ TEST(FlatMap, WithAutomaticConcurrencySharesTheCpusOfAutomaticStages) {
   EXPECT_EQ(
       collect(items),
       collect(runtime, from(numbers{40}) | flat_map([](int i) { return std::vector<int>{i, i}; })));
+}
+
+// In completion order all items share the buffer.
+TEST(FlatMap, WithAutomaticConcurrencyHoldsAsManyPartsAsItsSettingSays) {
+  runtime runtime({.threads = 2});
+  std::atomic<int> made = 0;
+  auto endless = [&made](int i) -> async_generator<int> {
+    while (true) {
+      ++made;
+      co_yield int(i);
+    }
+  };
+  auto parts =
+      flat_map(endless, {.concurrency = automatic, .buffer = 1, .order = item_order::completion});
+  auto items = runtime.run(from(numbers{-1}) | parts, {.ready = 1});
+  items.wait_next();
+  constexpr int in_flight = 16, queued = 1, delivered = 1 + 2;  // two in the queue of the run
+  test::wait_until([&] { return made >= in_flight; });
+  test::pause(1000);
+  EXPECT_LE(made, in_flight + queued + delivered);
 }
 
 TEST(FlatMap, WithAutomaticConcurrencyHasNoMoreCallsThanCpus) {

@@ -226,6 +226,24 @@ TEST(SlotRing, AWorkerTakesNoMoreBeyondItsBoundOrAfterTheEnd) {
   EXPECT_THAT(all.worked, ElementsAre(none, 1, none));
 }
 
+TEST(SlotRing, ReportsWhatItsBoundLeavesFree) {
+  parties all(8, 4);
+  EXPECT_EQ(all.slots.bound(1, 3), 3u);
+  EXPECT_EQ(all.slots.bound(1, 9), 8u);
+  all.slots.bound(1, 3);
+  for (int i = 0; i < 4; ++i) all.start_worker(all.take_filled());
+  auto now = [&] { return all.slots.look([](auto, auto) { return item_overview(); }); };
+  EXPECT_EQ(now().slots, 3u);
+  EXPECT_EQ(now().free, 3u);
+  EXPECT_EQ(now().idle_workers, 1u);
+  all.start(parties::feed(all.slots, all.fed, 8));
+  EXPECT_EQ(now().free, 0u);
+  EXPECT_EQ(now().idle_workers, 0u);
+  EXPECT_EQ(now().feeder, detail::stage_overview::feeding::waits_for_slot);
+  all.slots.close();
+  all.run_all();
+}
+
 TEST(SlotRing, AWorkerWithSeveralSlotsCountsOnceToTheBound) {
   parties all(6, 2);
   all.slots.bound(1, 6);

@@ -7,6 +7,7 @@
 #include <lade/detail/pipeline/stage_key.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -15,10 +16,11 @@
 
 namespace lade::detail {
 
-// The interface of a stage whose setting may change while it works. Any thread may call set().
+// The interface of a stage whose setting may change while it works. Any thread may call set(),
+// which returns how many items the stage may hold then.
 class tunable {
  public:
-  virtual void set(const tuner::setting& now) = 0;
+  virtual std::size_t set(const tuner::setting& now) = 0;
 
  protected:
   ~tunable() = default;

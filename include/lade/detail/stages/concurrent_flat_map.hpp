@@ -50,12 +50,15 @@ namespace lade::detail {
 //            parts(item) ───> [ parts ] ───────────────╯
 //
 // In input order each item has a branch, and deliver() reads one after the other in the order of
-// the items. In completion order all items share one branch.
+// the items. In completion order all items share one branch, which has a slot for each item in
+// flight and for each part that waits.
 // - Ownership: the generator of deliver() owns the stage; each coroutine keeps it alive.
 // - Blocking: the branch_sink suspends in room_ while `concurrency` items are in flight, and in the
 //   link of branches while that many are unread. parts() suspends while its branch is full
 //   (options().buffer parts).
-// - Lock: mutex_ guards idle_, in_flight_ and held_, for reports.
+// - Memory: in input order the branch that is read has the demand of the next stage. In completion
+//   order the item that was started first has it; without items in flight, the upstream.
+// - Lock: mutex_ guards the lists of items and workers, and numbers_.
 // - Errors: a failure of an item ends its branch and is rethrown after its parts; a failure of the
 //   upstream is rethrown after all branches.
 template <class In, class Out, class Stage>
@@ -75,18 +78,23 @@ class concurrent_flat_map final
         room_(concurrency),
         home_(&run.run->runtime().pool()),
         trace_(run.run->options().trace),
-        branches_(std::make_shared<link<branch>>(run, options_of_branches())),
+        wanted_part_(has_one_branch() ? std::make_shared<demand>(run.wanted) : nullptr),
+        branches_(std::make_shared<link<branch>>(wanted_part_ ? run.taken_by(wanted_part_) : run,
+                                                 options_of_branches())),
         inside_(run.until(branches_->stop_token())) {
     branches_->count_for(counters);
     counters.depth.begin(this);
-    const auto slots = has_one_branch() ? concurrency : options_of_branches().ring.slots;
-    stage_workers workers{.workers = concurrency, .slots = slots};
+    stage_workers workers{.workers = concurrency, .slots = slots_for(concurrency)};
     if (auto* pool = stage_->options().pool) {
       workers.own_threads = pool->size();
       home_ = pool;
     } else if (auto* share = run.run->automatic_share(); share && shares_cpus) {
       workers.shared_threads = concurrency;
       home_ = share;
+    }
+    if (has_one_branch()) {
+      shared_ = open_branch();
+      oldest_ = std::make_shared<demand>(wanted_part_);
     }
     run.run->stages().record_workers(counters, workers);
     run.run->stages().watch(*this);
@@ -115,7 +123,7 @@ class concurrent_flat_map final
   static async_generator<Out> deliver(owner<concurrent_flat_map> self) {
     auto branches = deliver_from<branch>(owner<link_base>(self->branches_));
     while (auto* next = co_await branches.next().apart()) {
-      if (self->has_one_branch()) self->branches_->await_next();
+      if (self->has_one_branch()) self->begin_shared();
       auto parts = deliver_from<Out>(owner<link_base>(std::move(*next)));
       while (true) {
         self->wanted_ = true;
@@ -136,10 +144,35 @@ class concurrent_flat_map final
  private:
   using branch = std::shared_ptr<link_base>;
 
-  // Each item in flight has a branch, and so has the item whose parts are delivered.
-  void set(const tuner::setting& now) override {
+  // The items that the stage may hold. In input order, the item whose parts are delivered needs no
+  // permit any more.
+  std::size_t slots_for(std::size_t concurrency) const noexcept {
+    return has_one_branch() ? concurrency : concurrency + 1;
+  }
+
+  std::size_t set(const tuner::setting& now) override {
     room_.set_most(now.concurrency);
-    branches_->bound(std::size_t{now.concurrency} + 1);
+    bound_shared();
+    const auto slots = slots_for(now.concurrency);
+    if (!has_one_branch()) branches_->bound(0, slots);
+    return slots;
+  }
+
+  std::size_t parts_queued() const noexcept {
+    return std::max<std::size_t>(stage_->options().buffer, 1);
+  }
+
+  // Items in flight beyond the setting, which end, keep their slots in the shared branch.
+  void bound_shared() {
+    if (!shared_) return;
+    std::lock_guard lock(mutex_);
+    const auto feeders = std::max(room_.most(), in_flight_.size());
+    shared_->bound(feeders, feeders + parts_queued());
+  }
+
+  void release() {
+    room_.release();
+    if (room_.most() < concurrency_) bound_shared();
   }
 
   // Up to `queued` items that are not in the trace.
@@ -161,16 +194,36 @@ class concurrent_flat_map final
 
   bool has_one_branch() const noexcept { return stage_->options().order == item_order::completion; }
 
-  // The record of one item that is being split: its track in a trace, its counters, its name.
-  class split_item {
-   public:
-    split_item(stage_counters& counters, lade::trace* to)
-        : track(to, counters), busy(counters.busy), cpu(counters.cpu, true) {}
+  // What an item needs while it is split: a track in a trace, counters, and in completion order a
+  // claim to the memory budget and the context with it.
+  struct split_worker {
+    explicit split_worker(const concurrent_flat_map& of)
+        : track(of.trace_, of.counters_),
+          busy(of.counters_.busy),
+          cpu(of.counters_.cpu, true),
+          claim(of.oldest_, demand::none) {
+      if (!of.shared_) return;
+      execution = of.shared_->input_context();
+      execution.claim = &claim;
+    }
 
-    void take(const In& item, const lineage& positions) {
+    stage_track track;
+    call_time::caller busy;
+    cpu_sampler cpu;
+    memory_claim claim;
+    context execution;
+  };
+  using worker = typename std::list<split_worker>::iterator;
+
+  // The record of an item. `by`: the worker, until the item has been split.
+  struct split_item {
+    void take(const In& item, const lineage& positions, std::size_t as, worker with) {
       name.keep(item);
       origin = positions;
+      number = as;
       doing = item_overview::doing::waits_for_worker;
+      by = with;
+      by->claim.set_item(as);
     }
     void begin(clock::time_point now) noexcept {
       since = now;
@@ -180,13 +233,12 @@ class concurrent_flat_map final
       return {.name = name.text(), .origin = origin, .what = doing, .since = since};
     }
 
-    stage_track track;
-    call_time::caller busy;
-    cpu_sampler cpu;
     kept_name<In> name;
     lineage origin;
+    std::size_t number = 0;
     std::atomic<item_overview::doing> doing = item_overview::doing::works;
     std::atomic<clock::time_point> since = clock::time_point();
+    worker by;
   };
   using record = typename std::list<split_item>::iterator;
 
@@ -219,7 +271,7 @@ class concurrent_flat_map final
     permit& operator=(permit&&) = delete;
     ~permit() {
       entry_.reset();
-      if (stage_) stage_->room_.release();
+      if (stage_) stage_->release();
     }
     concurrent_flat_map& stage() const noexcept { return *stage_; }
 
@@ -228,6 +280,11 @@ class concurrent_flat_map final
       mark_ = in_flight_mark(stage_->run_.path.get());
       entry_.emplace(*stage_, item, origin);
     }
+    // After begin(). The context in which an item of a shared branch is split, kept by the stage.
+    std::shared_ptr<const context> execution() const noexcept {
+      return {stage_, &(*entry_)->by->execution};
+    }
+
     // Call once, after begin(): the item is in flight until the entry is destroyed.
     entry take_entry() noexcept { return *std::move(entry_); }
 
@@ -241,21 +298,21 @@ class concurrent_flat_map final
   class branch_sink {
    public:
     explicit branch_sink(std::shared_ptr<concurrent_flat_map> stage)
-        : stage_(std::move(stage)),
-          branches_(*stage_->branches_),
-          branch_of_all_(stage_->has_one_branch() ? stage_->open_branch() : nullptr) {}
+        : stage_(std::move(stage)), branches_(*stage_->branches_) {}
 
     task<bool> capacity() {
-      if (!branch_of_all_ || !std::exchange(branch_of_all_is_put_, true)) {
+      stage_->feeder_ = stage_overview::feeding::waits_for_slot;
+      if (!stage_->shared_ || !std::exchange(shared_is_put_, true)) {
         const bool is_open = co_await branches_.capacity();
         if (!is_open) co_return false;
-        if (branch_of_all_) put_branch_of_all();
+        if (stage_->shared_) put_shared();
       }
       if (!stage_->room_.try_acquire()) {
         stopwatch blocked(stage_->counters_.output_wait);
         co_await stage_->room_.acquire();
       }
       may_split_.emplace(stage_);
+      stage_->feeder_ = stage_overview::feeding::waits_for_input;
       co_return true;
     }
 
@@ -270,32 +327,33 @@ class concurrent_flat_map final
 
     std::optional<task<>> put(void* item, const lineage& origin) {
       increment(stage_->counters_.in);
-      auto to = branch_of_all_ ? branch_of_all_ : stage_->open_branch();
-      if (branch_of_all_) to->expect_input();
+      const bool is_shared = stage_->shared_ != nullptr;
+      auto to = is_shared ? stage_->shared_ : stage_->open_branch();
+      if (is_shared) to->expect_input();
       may_split_->begin(*static_cast<In*>(item), origin);
       start_parts(*to, std::move(*may_split_), std::move(*static_cast<In*>(item)), origin);
-      return branch_of_all_ ? std::nullopt : branches_.put(&to, {});
+      return is_shared ? std::nullopt : branches_.put(&to, {});
     }
 
     void put_rest(const lineage&) noexcept {}
 
     void end(std::exception_ptr failure) noexcept {
       may_split_.reset();
-      if (branch_of_all_) branch_of_all_->end_input(nullptr);
+      stage_->feeder_ = stage_overview::feeding::over;
+      if (stage_->shared_) stage_->shared_->end_input(nullptr);
       branches_.end(std::move(failure));
     }
 
    private:
-    void put_branch_of_all() {
-      auto to = branch_of_all_;
+    void put_shared() {
+      auto to = stage_->shared_;
       branches_.put(&to, {});
       branches_.pass_on();
     }
 
     std::shared_ptr<concurrent_flat_map> stage_;
     link_base::sink branches_;
-    branch branch_of_all_;  // null if each item has its own
-    bool branch_of_all_is_put_ = false;
+    bool shared_is_put_ = false;
     std::optional<permit> may_split_;  // for the next item
   };
 
@@ -303,7 +361,10 @@ class concurrent_flat_map final
   // it.
   static void start_parts(link_base& to, permit may_split, In&& item, const lineage& origin) {
     try {
-      to.start(parts(std::move(may_split), std::move(item), origin));
+      if (!may_split.stage().shared_)
+        return to.start(parts(std::move(may_split), std::move(item), origin));
+      auto execution = may_split.execution();
+      to.start_in(std::move(execution), parts(std::move(may_split), std::move(item), origin));
     } catch (...) {
       to.end_input(nullptr);
       throw;
@@ -312,13 +373,13 @@ class concurrent_flat_map final
 
   branch open_branch() const {
     auto inputs = has_one_branch() ? concurrency_ : 1;
-    auto queued = std::max<std::size_t>(stage_->options().buffer, 1);
-    auto options = queue_options(queued, inputs);
+    auto options = queue_options(parts_queued(), inputs);
     const auto bytes = stage_->options().buffer_bytes;
     options.limit(bytes, measure_for<Out>(bytes, counters_.name(), "buffer_bytes"));
     options.delivers_rest = true;
     options.stops_inputs = false;  // the link of branches does
-    auto opened = std::make_shared<link<Out>>(inside_, options);
+    auto opened = wanted_part_ ? std::make_shared<link<Out>>(inside_, options, wanted_part_)
+                               : std::make_shared<link<Out>>(inside_, options);
     opened->count_for(counters_);
     opened->compute_on(*home_);
     return opened;
@@ -346,47 +407,74 @@ class concurrent_flat_map final
 
   record enter(const In& item, const lineage& origin) {
     std::lock_guard lock(mutex_);
-    if (idle_.empty()) idle_.emplace_back(counters_, trace_);
+    if (idle_.empty()) idle_.emplace_back();
+    if (idle_workers_.empty()) idle_workers_.emplace_back(*this);
     auto taken = idle_.begin();
-    taken->take(item, origin);
+    taken->take(item, origin, numbers_++, idle_workers_.begin());
     in_flight_.splice(in_flight_.end(), idle_, taken);
-    ++held_;
-    record_level();
+    workers_.splice(workers_.end(), idle_workers_, idle_workers_.begin());
+    record_levels();
+    record_wanted();
     return taken;
   }
   void leave(record taken) {
-    std::lock_guard lock(mutex_);
-    idle_.splice(idle_.end(), in_flight_, taken);
-    if (has_one_branch()) --held_;
-    record_level();
+    {
+      std::lock_guard lock(mutex_);
+      idle_workers_.splice(idle_workers_.end(), workers_, taken->by);
+      taken->doing = item_overview::doing::done;
+      if (has_one_branch()) idle_.splice(idle_.end(), in_flight_, taken);
+      record_levels();
+      record_wanted();
+    }
+    if (has_one_branch()) run_.run->runtime().memory().reconsider();
   }
+
+  // In input order: the branch of the first item in flight has been read.
   void end_branch() {
     std::lock_guard lock(mutex_);
-    counters_.depth.set(this, --held_);
+    idle_.splice(idle_.end(), in_flight_, in_flight_.begin());
+    counters_.depth.set(this, in_flight_.size());
   }
-  void record_level() {
-    counters_.depth.set(this, held_);
-    if (trace_) trace_->add_levels(counters_.name(), {{"working", in_flight_.size()}});
+
+  void record_levels() {
+    counters_.depth.set(this, in_flight_.size());
+    if (trace_) trace_->add_levels(counters_.name(), {{"working", workers_.size()}});
+  }
+
+  // In completion order, when deliver() has taken the shared branch: it waits in that one from now
+  // on.
+  void begin_shared() {
+    {
+      std::lock_guard lock(mutex_);
+      record_wanted();
+    }
+    run_.run->runtime().memory().reconsider();
+  }
+  void record_wanted() noexcept {
+    if (!has_one_branch()) return;
+    const bool is_idle = in_flight_.empty();
+    branches_->wanted()->await(is_idle ? demand::next : demand::none);
+    oldest_->await(is_idle ? demand::none : in_flight_.front().number);
   }
 
   clock::time_point begin_part(split_item& item) {
     auto start_time = clock::now();
-    if (trace_) run_.run->arrows().step(item.origin, item.track.number(), start_time);
+    if (trace_) run_.run->arrows().step(item.origin, item.by->track.number(), start_time);
     item.begin(start_time);
-    item.busy.begin(start_time);
-    item.cpu.begin();
+    item.by->busy.begin(start_time);
+    item.by->cpu.begin();
     return start_time;
   }
 
   void end_part(split_item& item, clock::time_point start_time, bool awaited) {
     item.doing = item_overview::doing::yields_part;
     auto now = clock::now();
-    item.busy.end(now);
+    item.by->busy.end(now);
     record_call(item, now - start_time, awaited);
     if (!trace_) return;
     auto key = item.name.text();
     auto name = key.empty() ? counters_.name() : key;
-    trace_->add_span(item.track.number(), name, start_time, now, item.origin);
+    trace_->add_span(item.by->track.number(), name, start_time, now, item.origin);
   }
 
   // If the generator awaited something, it may have computed on another thread: no CPU time is
@@ -398,21 +486,20 @@ class concurrent_flat_map final
     if (awaited)
       counters_.awaited.fetch_add(taken.count(), std::memory_order_relaxed);
     else
-      item.cpu.end(taken);
+      item.by->cpu.end(taken);
   }
 
   std::string overview(clock::time_point at) const override {
-    using enum stage_overview::feeding;
     std::lock_guard lock(mutex_);
-    const auto most = std::max(room_.most(), in_flight_.size());
-    const auto free = most - in_flight_.size();
+    const auto concurrency = room_.most();
+    const auto slots = slots_for(concurrency);
     std::vector<item_overview> items;
     for (auto& each : in_flight_) items.push_back(each.overview());
     return to_string(counters_.name(),
-                     {.slots = most,
-                      .free = free,
-                      .idle_workers = free,
-                      .feeder = free > 0 ? waits_for_input : waits_for_slot,
+                     {.slots = slots,
+                      .free = slots - std::min(in_flight_.size(), slots),
+                      .idle_workers = concurrency - std::min(workers_.size(), concurrency),
+                      .feeder = feeder_,
                       .wanted = wanted_,
                       .items = std::move(items)},
                      at);
@@ -425,13 +512,21 @@ class concurrent_flat_map final
   permits room_;                      // for items in flight
   executor* home_;                    // where items are split
   std::atomic<bool> wanted_ = false;  // the next stage waits for a part
+  std::atomic<stage_overview::feeding> feeder_ = stage_overview::feeding::waits_for_input;
   trace* const trace_;
   mutable std::mutex mutex_;
-  std::list<split_item> idle_;       // the records of earlier items
-  std::list<split_item> in_flight_;  // that are split, or wait for a thread
-  std::size_t held_ = 0;             // items in flight, and those of unread branches
+  std::list<split_item> idle_;  // the records of earlier items
+  // Items that are split or wait for a thread, in the order of the input; in input order also those
+  // whose branch has not been read.
+  std::list<split_item> in_flight_;
+  std::list<split_worker> idle_workers_;
+  std::list<split_worker> workers_;            // of the items that are split or wait for a thread
+  std::size_t numbers_ = 0;                    // of items so far
+  const std::shared_ptr<demand> wanted_part_;  // of the shared branch, for any part
   const std::shared_ptr<link<branch>> branches_;
-  const open_context inside_;  // of the parts: what a stop interrupts is no failure
+  const open_context inside_;       // of the parts: what a stop interrupts is no failure
+  branch shared_;                   // in completion order
+  std::shared_ptr<demand> oldest_;  // in completion order: for the item that was started first
 };
 
 }  // namespace lade::detail

@@ -155,9 +155,10 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Has the inputs run on another executor than the CPU pool. Must be called before start().
   void compute_on(executor& home) noexcept { context_.home = &home; }
 
-  // Limits the number of items in the link, up to the number of its slots. For a link without
-  // workers. Any thread.
-  void bound(std::size_t held) noexcept { ring_.bound(0, held); }
+  // For a link without workers whose stage is tuned itself: see slot_ring::bound().
+  std::size_t bound(std::size_t working, std::size_t held) noexcept {
+    return ring_.bound(working, held);
+  }
 
   class sink;
 
@@ -167,6 +168,11 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Starts another drain, whose sink puts what it makes of the items into the link by a
   // link_base::sink.
   void start(task<> drain);
+
+  // Starts the drain of an input in another context, a copy of input_context(). The owner of that
+  // context must keep the link alive.
+  void start_in(std::shared_ptr<const context> execution, generator input);
+  const context& input_context() const noexcept { return context_; }
 
   // Puts the items of `input` into the queue until the input or the link has ended. For a coroutine
   // that calls end_input() itself.
@@ -186,9 +192,8 @@ class link_base : public std::enable_shared_from_this<link_base> {
   // Yields the items.
   static generator deliver(owner<link_base> self);
 
-  // Makes the next item of the inputs urgent while the consumer behind the stage waits, even if the
-  // stage waits in another link. Holds until the consumer of this link waits again.
-  void await_next() noexcept { ring_.wanted()->await(demand::next); }
+  // The demand of the consumer.
+  const std::shared_ptr<demand>& wanted() const noexcept { return ring_.wanted(); }
 
   std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   bool is_stopped() const noexcept { return stop_.stop_requested(); }
@@ -269,7 +274,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
     ~tuning();
 
    private:
-    void set(const tuner::setting& now) override;
+    std::size_t set(const tuner::setting& now) override;
 
     link_base& link_;
   };
@@ -380,6 +385,9 @@ class link final : public link_base {
  public:
   link(const open_context& run, const link_options& options)
       : link_base(run, options), items_(options.ring.slots) {}
+  link(const open_context& run, const link_options& options, std::shared_ptr<demand> wanted)
+      : link_base(run.run, options, std::move(wanted), run.path, run.stop),
+        items_(options.ring.slots) {}
   link(std::shared_ptr<run_state> run, const link_options& options, std::shared_ptr<demand> wanted)
       : link_base(std::move(run), options, std::move(wanted), nullptr, {}),
         items_(options.ring.slots) {}

@@ -165,8 +165,9 @@ class slot_ring {
   void end_input() noexcept;
 
   // Limits how many items are worked on (`working`) and held (`held`) at a time, within the numbers
-  // of workers and slots. Items in flight beyond the limit are finished. Any thread.
-  void bound(std::size_t working, std::size_t held) noexcept;
+  // of workers and slots; in a ring with several feeders, these are what works. Items in flight
+  // beyond the limit are finished. Returns the number of items that may be held. Any thread.
+  std::size_t bound(std::size_t working, std::size_t held) noexcept;
 
   // Ends all waits, now and later. Any thread.
   void close() noexcept;
@@ -289,7 +290,7 @@ class slot_ring {
   std::list<std::size_t> begun_;
   std::list<std::size_t> others_;
   std::vector<std::list<std::size_t>::iterator> where_;
-  std::size_t most_working_;
+  std::size_t most_working_;  // workers, or feeders if there are several
   std::size_t most_held_;
   std::size_t working_ = 0;     // slots that workers own
   std::size_t in_flight_ = 0;   // slots filled and not yet taken by the consumer
