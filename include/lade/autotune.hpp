@@ -105,6 +105,7 @@ class tuner {
       : most_(most), most_held_(most_held), now_(within_bounds(begin)), kept_(now_) {}
 
   const setting& now() const noexcept { return now_; }
+  unsigned most() const noexcept { return most_; }
 
   // Judges the current setting by its sample. Returns whether the setting has changed.
   bool step(const tuning_sample& sample) noexcept;

@@ -21,7 +21,9 @@ struct profile_options {
   std::uint64_t items = 256;  // items of each source: 1 to 1,073,741,824
 
   // Concurrency values to try, one trial each: 1 to 1,048,576. If empty: 1, 2, 4, ... up to the
-  // threads of the pool, or for tasks up to four times the stage's own value.
+  // threads of the pool, or for tasks, and for generators that wait, up to four times the stage's
+  // own value. For functions that do not wait, a value above the threads of the pool counts as that
+  // number.
   std::span<const unsigned> concurrency = {};
 
   // Options of the trials: the epoch, the seed, the policy, retries and budget for items that fail,

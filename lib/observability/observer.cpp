@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "figures.hpp"
+
 namespace lade::detail {
 
 static task<> report_regularly(std::shared_ptr<run_state> run) {
@@ -70,8 +72,7 @@ void run_watch::look_for_stall() {
   auto stalled = waited - waited_before_;
   if (reported_ || stalled < run_->options().stall.after) return;
   reported_ = true;
-  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stalled).count();
-  notify(fmt::format("lade: the consumer has waited for an item for {} s.\n{}", seconds,
+  notify(fmt::format("lade: the consumer has waited for an item for {}.\n{}", short_time(stalled),
                      run_->overview()));
 }
 

@@ -65,17 +65,19 @@ static void require_profile(const profile_options& options) {
     support::require_count("profile", "concurrency", each, {.least = 1});
 }
 
-// The concurrencies to try, after a trial of the stage as described.
+// The concurrencies to try, after a trial of the stage as described. Where functions wait, more
+// than one may be in flight for each thread.
 static std::vector<unsigned> trials_for(const stage_statistics& described, unsigned threads,
                                         std::span<const unsigned> wanted) {
   std::vector<unsigned> trials;
   if (described.workers == 0) return trials;
   if (described.own_threads > 0) threads = described.own_threads;
-  auto most = described.on_reactor ? 4 * described.workers : threads;
+  const bool waits = described.on_reactor || described.awaited.count() > 0;
+  const auto most = waits ? 4 * described.workers : threads;
   if (wanted.empty())
     for (unsigned each = 1; each <= most; each *= 2) trials.push_back(each);
   else
-    for (auto each : wanted) trials.push_back(described.on_reactor ? each : std::min(each, most));
+    for (auto each : wanted) trials.push_back(waits ? each : std::min(each, most));
   std::ranges::sort(trials);
   auto twice = std::ranges::unique(trials);
   trials.erase(twice.begin(), twice.end());

@@ -159,6 +159,7 @@ stage_statistics stage_counters::snapshot(clock::time_point moment) const {
   stage_statistics now;
   now.name = name();
   now.workers = workers;
+  now.most_workers = most_workers;
   now.own_threads = resources.own_threads;
   now.shared_threads = resources.shared_threads;
   now.on_reactor = resources.on_reactor;

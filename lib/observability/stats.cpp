@@ -161,6 +161,7 @@ static std::string to_json(const stage_statistics& stage, nanoseconds elapsed) {
   const std::pair<const char*, std::string> members[] = {
       {"name", support::json_of(stage.name)},
       {"workers", std::to_string(stage.workers)},
+      {"most_workers", std::to_string(stage.most_workers)},
       {"own_threads", std::to_string(stage.own_threads)},
       {"shared_threads", std::to_string(stage.shared_threads)},
       {"on_reactor", stage.on_reactor ? "true" : "false"},

@@ -159,6 +159,13 @@ static std::string time_in_words(const stage_statistics& stage, pace how) {
                      percent(share(stage.preempted, stage.returned)));
 }
 
+// The advice for a stage that mostly awaits.
+static std::string more_in_flight(const stage_statistics& stage) {
+  if (stage.most_workers == 0) return ": raise the concurrency of " + stage.name + ".";
+  if (stage.workers >= stage.most_workers) return ": raise tune.most.";
+  return ": its concurrency is automatic, and the search has found no better one so far.";
+}
+
 static std::string limited_by_stage(const stage_statistics& stage, const run_statistics& run) {
   auto how = pace_of(stage.cpu, stage.preempted, returned_on_threads(stage));
   const bool pauses = utilisation(stage, run) < busy_share;  // only with pauses, it is busy
@@ -171,7 +178,7 @@ static std::string limited_by_stage(const stage_statistics& stage, const run_sta
                         percent(share(waiting->output_wait, run.elapsed)));
   if (pauses)
     return text + ": raise the concurrency of " + stage.name + ", or have fewer of its calls fail.";
-  if (mostly_awaits(stage)) return text + ": raise the concurrency of " + stage.name + ".";
+  if (mostly_awaits(stage)) return text + more_in_flight(stage);
   if (how == pace::unknown) return text + not_known_yet;
   if (how == pace::waits)
     return text + ": have its function return a task and await, or raise threads.";
@@ -246,6 +253,26 @@ static std::string limited_by_slow_items(const stage_statistics& stage, const ru
       "yield items as they finish (item_order::completion).",
       stage.name, stage.durations.total() / slow.count, short_time(slow.least),
       short_time(stage.p50), percent(share(stage.next_starved, run.elapsed)), stage.name);
+}
+
+// A flat_map in input order that is blocked on output while the next stage waits for it: the parts
+// of later items fill their queues, and those of the item that is read come slowly. Null if there
+// is none.
+static const stage_statistics* held_up_by_order(const run_statistics& run) {
+  auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
+  for (auto& stage : run.stages)
+    if (stage.workers > 0 && stage.out > stage.in && often(stage.output_wait) &&
+        often(stage.next_starved))
+      return &stage;
+  return nullptr;
+}
+
+static std::string limited_by_order(const stage_statistics& stage, const run_statistics& run) {
+  return fmt::format(
+      "The order of the parts blocks {}: the next stage waits for a part {} of the time, while "
+      "parts of later items are queued: raise the buffer of {}, or yield parts as they are ready "
+      "(item_order::completion).",
+      stage.name, percent(share(stage.next_starved, run.elapsed)), stage.name);
 }
 
 // The time for which a wait for memory delayed the next stage, at most. A stage that reads ahead
@@ -388,6 +415,7 @@ static std::string judge(const run_statistics& run) {
     return limited_by_share(shared, run);
   if (pool.most && use_of(pool, run) >= busy_share) return limited_by_pool(pool, run);
   if (auto* slow = held_up_by_slow_items(run)) return limited_by_slow_items(*slow, run);
+  if (auto* ordered = held_up_by_order(run)) return limited_by_order(*ordered, run);
   auto gaps = gaps_of(run);
   if (std::ranges::none_of(run.stages, &stage_statistics::workers))
     return "The run has no concurrent stages: its speed is that of its functions on one thread.";

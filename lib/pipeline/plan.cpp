@@ -127,7 +127,9 @@ void plan::require_last(const planned_node& place) {
   if (const auto* mixes = place.rules.mixes_parts)
     refuse(place, fmt::format("{} is before {}: put it last", name, *mixes));
   if (place.rules.parts_behind || place.rules.count_changes_behind || place.rules.in_path)
-    refuse(place, name + " is not the last stage: its steps are not those of the consumer");
+    refuse(place, name +
+                      " is before a stage that groups, splits, reorders or drops items, or skips "
+                      "failures: its steps are not those of the consumer");
 }
 
 void plan::apply_effect(const planned_node& place, planned_rules& rules) {

@@ -15,6 +15,7 @@ void tuned_stages::open(tunable& stage, const stage_key& key, stage_counters& co
   std::lock_guard lock(mutex_);
   auto& opened = find(key, {.stage = counters.name()});
   if (!opened.climb) opened.climb = begin;
+  counters.most_workers = begin.most();
   opened.stage = &stage;
   if (!std::exchange(opened.counters, &counters)) {
     opened.before = done_by(counters, clock::now());

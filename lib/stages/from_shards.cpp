@@ -1,3 +1,4 @@
+#include <lade/autotune.hpp>
 #include <lade/error.hpp>
 #include <lade/from_shards.hpp>
 #include <lade/random.hpp>
@@ -15,6 +16,9 @@ sharded_options::sharded_options(const from_shards_options& given, std::uint64_t
   if (rank >= world || shards < world)
     throw error(errc::invalid_argument, name_,
                 fmt::format("rank {} of {} for {} shards", rank, world, shards));
+  if (given.concurrency == automatic)
+    throw error(errc::invalid_argument, name_,
+                "concurrency is automatic, which is for other stages: set a number");
   support::require_count(name_, "concurrency", given.concurrency, {.least = 1});
   support::require_count(name_, "buffer", given.buffer);
   given_.name = {};  // its text may die

@@ -176,7 +176,7 @@ TEST(Stall, IsReportedOnceWithTheStateOfEachItem) {
   opener.join();
   EXPECT_EQ(later, texts.size());
   EXPECT_THAT(texts.back(), StartsWith("lade: the consumer has waited for an item for "));
-  EXPECT_THAT(texts.back(), HasSubstr(" s.\nstage "));
+  EXPECT_THAT(texts.back(), HasSubstr("s.\nstage "));
   EXPECT_THAT(texts.back(), HasSubstr("\nMemory: 0 of "));
   EXPECT_THAT(texts.back(), HasSubstr("\nhang: "));
   EXPECT_THAT(texts.back(), HasSubstr("\n  item 1 (b) has been worked on for "));

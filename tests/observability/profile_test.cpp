@@ -1,3 +1,4 @@
+#include <lade/autotune.hpp>
 #include <lade/batch.hpp>
 #include <lade/cache.hpp>
 #include <lade/cut.hpp>
@@ -11,6 +12,7 @@
 #include <lade/route.hpp>
 #include <lade/run.hpp>
 #include <lade/shuffle.hpp>
+#include <lade/sleep.hpp>
 #include <lade/this_context.hpp>
 #include <lade/thread_pool.hpp>
 
@@ -77,6 +79,23 @@ TEST(Profile, RunsEveryStageAloneAtSeveralConcurrencies) {
   std::vector<std::uint64_t> given;
   for (auto& each : stages) given.push_back(each.trials.back().items);
   EXPECT_THAT(given, ElementsAre(16u, 16u, 16u, 8u, 2u));
+}
+
+static async_generator<int> fetch_parts(int i) {
+  co_await sleep(1ms);
+  co_yield i;
+}
+
+TEST(Profile, TriesMoreThanTheThreadsOnlyOfFunctionsThatWait) {
+  runtime runtime({.threads = 2});
+  std::array<unsigned, 2> tried{4, 16};
+  auto compute = [](int i) { return std::vector{i}; };
+  auto stages = profile(runtime,
+                        from(numbers{-1}) | flat_map(fetch_parts, {.concurrency = automatic}) |
+                            flat_map(compute, {.concurrency = 8}),
+                        {.items = 16, .concurrency = tried, .run = {.tune = {.most = 3}}});
+  EXPECT_THAT(concurrency_of(stages[1]), ElementsAre(3u, 4u, 16u));
+  EXPECT_THAT(concurrency_of(stages[2]), ElementsAre(2u, 8u));
 }
 
 TEST(Profile, PreparesTheInputOfAStageBeforeItStarts) {

@@ -301,6 +301,13 @@ TEST(Verdict, AFlatMapThatAwaitsNeedsMoreConcurrency) {
   EXPECT_EQ(verdict(run_of({awaiting(76s)})),
             "expand is the bottleneck: 8 workers busy 95 % of the time, of which they await 90 %: "
             "raise the concurrency of expand.");
+  auto searched = awaiting(76s);
+  searched.most_workers = 64;
+  EXPECT_THAT(verdict(run_of({searched})),
+              EndsWith("they await 90 %: its concurrency is automatic, and the search has found no "
+                       "better one so far."));
+  searched.most_workers = 8;
+  EXPECT_THAT(verdict(run_of({searched})), EndsWith("they await 90 %: raise tune.most."));
   auto in_place = awaiting(9500ms);
   in_place.workers = 0;
   EXPECT_EQ(verdict(run_of({in_place})),
@@ -340,6 +347,19 @@ TEST(Verdict, OneSlowItemInAHundredNeedsALargerBuffer) {
       "Slow items block decode_image: one in 100 takes 122 ms or more, the median 1.02 ms. The "
       "next stage waits for one 70 % of the time, while finished items are queued behind it: raise "
       "the buffer of decode_image, or yield items as they finish (item_order::completion).");
+}
+
+TEST(Verdict, PartsInInputOrderNeedALargerBuffer) {
+  auto stage = uneven(9'900, 0);
+  stage.in = 20;
+  stage.out = 9'900;
+  EXPECT_EQ(
+      verdict(run_of({stage})),
+      "The order of the parts blocks decode_image: the next stage waits for a part 70 % of the "
+      "time, while parts of later items are queued: raise the buffer of decode_image, or "
+      "yield parts as they are ready (item_order::completion).");
+  stage.in = stage.out;
+  EXPECT_THAT(verdict(run_of({stage})), StartsWith("No stage limits the run by itself"));
 }
 
 TEST(Verdict, SlowItemsAreFoundHoweverFewOrMany) {

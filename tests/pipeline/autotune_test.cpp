@@ -221,6 +221,8 @@ TEST(Autotune, SlotsAreThoseOfTheCurrentSetting) {
     };
     test::wait_until([&] { return now().output_wait.count() > 0; });
     EXPECT_EQ(now().slots, slots);
+    EXPECT_EQ(now().most_workers, tune_options().most);
+    EXPECT_EQ(items.statistics().stages[1].most_workers, 0u);
     EXPECT_EQ(items.statistics().stages[1].slots, 2u);
   }
 }

@@ -356,7 +356,7 @@ TEST(EqualSteps, HasNoStateBeforeStagesThatDropSteps) {
   auto items = runtime.run(from(up_to(24)) | equal_steps() | filter(odd));
   take_some(items, 1);
   EXPECT_THAT([&] { items.state(); },
-              ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage")));
+              ThrowsMessage<error>(HasSubstr("equal_steps is before a stage that groups, splits")));
 }
 
 TEST(EqualSteps, HasNoStateBeforePathsThatDropSteps) {
@@ -366,7 +366,7 @@ TEST(EqualSteps, HasNoStateBeforePathsThatDropSteps) {
   auto items = runtime.run(from(up_to(24)) | equal_steps() | tee(map(value), filter(odd)));
   take_some(items, 1);
   EXPECT_THAT([&] { items.state(); },
-              ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage")));
+              ThrowsMessage<error>(HasSubstr("equal_steps is before a stage that groups, splits")));
 }
 
 TEST(EqualSteps, HasNoStateBeforeStagesThatSkipFailures) {
@@ -378,7 +378,8 @@ TEST(EqualSteps, HasNoStateBeforeStagesThatSkipFailures) {
     take_some(items, 1);
     return items.state();
   };
-  const auto refused = ThrowsMessage<error>(HasSubstr("equal_steps is not the last stage"));
+  const auto refused =
+      ThrowsMessage<error>(HasSubstr("equal_steps is before a stage that groups, splits"));
   EXPECT_THAT([&] { state_behind({}, on_error::skip); }, refused);
   EXPECT_THAT([&] { state_behind({.on_error = on_error::skip}, on_error::fail); }, refused);
   EXPECT_EQ(state_behind({}, on_error::fail).steps_taken, 1u);

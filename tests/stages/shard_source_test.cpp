@@ -167,6 +167,9 @@ TEST(ShardSource, AStateOfAnotherNumberOfShuffledShardsIsRefused) {
 TEST(ShardSource, OptionsOutOfRangeAreRefused) {
   EXPECT_THAT([] { from_shards(four_shards(), {.name = "logs", .concurrency = 0}); },
               ThrowsMessage<error>(AllOf(HasSubstr("logs"), HasSubstr("concurrency"))));
+  EXPECT_THAT([] { from_shards(four_shards(), {.name = "logs", .concurrency = automatic}); },
+              ThrowsMessage<error>("logs: concurrency is automatic, which is for other stages: set "
+                                   "a number"));
   EXPECT_THAT([] { from_shards(four_shards(), {.shard = {.rank = 5, .world = 5}}); },
               ThrowsMessage<error>(HasSubstr("rank 5 of 5 for 4 shards")));
 }

@@ -270,6 +270,7 @@ class stage_counters {
 
   std::atomic<unsigned> workers = 0;   // as in `resources`, or fewer while being tuned
   std::atomic<std::size_t> slots = 0;  // the same
+  std::atomic<unsigned> most_workers = 0;
   stage_workers resources;
   unsigned inputs = 1;
   std::string groups;  // "of 8": size of its groups, if a later stage splits them
