@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,10 @@ class busy_stage final : public tunable {
   busy_stage(const busy_stage&) = delete;
   ~busy_stage() { stages_.close(*this); }
 
-  void set(const tuner::setting& now) override { now_ = now; }
+  std::size_t set(const tuner::setting& now) override {
+    now_ = now;
+    return now.concurrency + now.buffer.value_or(0);
+  }
   const tuner::setting& now() const noexcept { return now_; }
 
   // Works until `until`, and is looked at then.
@@ -64,6 +69,19 @@ class looks {
  private:
   clock::time_point now_ = clock::now() + tuned_stages::interval;
 };
+
+TEST(TunedStages, AreCountedWithTheirCurrentSettingAndItsLimit) {
+  tuned_stages stages;
+  stage_counters counters("fetch");
+  looks time;
+  busy_stage stage(stages, counters);
+  for (unsigned concurrency : {16u, 32u}) {
+    EXPECT_EQ(counters.snapshot({}).workers, concurrency);
+    EXPECT_EQ(counters.snapshot({}).slots, 2 * concurrency);
+    EXPECT_EQ(counters.snapshot({}).most_workers, 256u);
+    time.have_work(stage, 2);
+  }
+}
 
 static stage_setting with(unsigned concurrency) { return {"fetch", concurrency, concurrency}; }
 
