@@ -85,7 +85,11 @@ void tuned_stages::apply(automatic_stage& of) {
   if (setting.buffer) of.now.buffer = setting.buffer;
   if (!of.stage) return;
   of.counters->workers = setting.concurrency;
-  of.counters->slots = of.stage->set(setting);
+  // More slots are counted before they are used, fewer after they have been withdrawn.
+  const auto slots = of.stage->slots_at(setting);
+  if (slots > of.counters->slots) of.counters->slots = slots;
+  of.stage->set(setting);
+  of.counters->slots = slots;
 }
 
 void tuned_stages::settle(automatic_stage& of) {

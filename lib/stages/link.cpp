@@ -265,9 +265,13 @@ link_base::tuning::tuning(link_base& tuned, const stage_key& key, const tuner& b
 link_base::tuning::~tuning() { link_.run_->tuned().close(*this); }
 
 // In an output queue, the feeder and the consumer hold one item each in addition to the ready ones.
-std::size_t link_base::tuning::set(const tuner::setting& now) {
-  const auto held = now.concurrency + now.buffer.value_or(0) + (link_.options_.is_output ? 2 : 0);
-  return link_.ring_.bound(now.concurrency, held);
+std::size_t link_base::tuning::slots_at(const tuner::setting& now) const noexcept {
+  const std::size_t held = now.concurrency + now.buffer.value_or(0);
+  return std::min(held + (link_.options_.is_output ? 2 : 0), link_.options_.ring.slots);
+}
+
+void link_base::tuning::set(const tuner::setting& now) {
+  link_.ring_.bound(now.concurrency, slots_at(now));
 }
 
 }  // namespace lade::detail

@@ -128,18 +128,16 @@ void slot_ring::return_free(std::size_t slot) noexcept {
   woken.resume_all_later();
 }
 
-std::size_t slot_ring::bound(std::size_t working, std::size_t held) noexcept {
-  const auto most = std::min(held, places_.size());
+void slot_ring::bound(std::size_t working, std::size_t held) noexcept {
   wait_list woken;
   {
     std::lock_guard lock(mutex_);
     most_working_ = working;
-    most_held_ = most;
+    most_held_ = std::min(held, places_.size());
     while (auto* worker = claim_worker()) woken.push_back(*worker);
     if (auto* feeder = capacity() > 0 ? claim_feeder() : nullptr) woken.push_back(*feeder);
   }
   woken.resume_all_later();
-  return most;
 }
 
 listed_waiter* slot_ring::finish_work(filled_awaiter& worker, wait_list& feeders) noexcept {

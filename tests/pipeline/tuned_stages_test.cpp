@@ -31,9 +31,13 @@ class busy_stage final : public tunable {
   busy_stage(const busy_stage&) = delete;
   ~busy_stage() { stages_.close(*this); }
 
-  std::size_t set(const tuner::setting& now) override {
-    now_ = now;
+  std::size_t slots_at(const tuner::setting& now) const noexcept override {
     return now.concurrency + now.buffer.value_or(0);
+  }
+  void set(const tuner::setting& now) override {
+    EXPECT_LE(slots_at(now_), counters_.slots);
+    if (slots_at(now) > slots_at(now_)) EXPECT_EQ(counters_.slots, slots_at(now));
+    now_ = now;
   }
   const tuner::setting& now() const noexcept { return now_; }
 

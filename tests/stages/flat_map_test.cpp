@@ -13,6 +13,7 @@
 #include <lade/state.hpp>
 #include <lade/tee.hpp>
 #include <lade/thread_pool.hpp>
+#include <lade/through.hpp>
 
 #include "../support/pipelines.hpp"
 
@@ -23,6 +24,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -355,6 +357,39 @@ TEST(FlatMap, AStallReportNamesTheItemsThatWaitForAnEarlierOne) {
   EXPECT_THAT(text, HasSubstr("item 1 (1) is done and waits for earlier ones"));
   items.stop();
   consumer.join();
+}
+
+// A stop closes the branch of item 0 while that item is still being split. The upstream, which
+// cannot be stopped in a call either, may then bring item 2.
+TEST(FlatMap, AnItemThatIsSplitDuringAStopKeepsItsRecord) {
+  runtime runtime({.threads = 4});
+  gate split, come;
+  std::promise<void> read;
+  auto map_two = [&](int i) {
+    if (i == 2) come.pass();
+    return i;
+  };
+  auto split_none = [&](int i) {
+    if (i == 0) split.pass();
+    return ints();
+  };
+  auto until_end = [&read](async_generator<int> parts) -> async_generator<int> {
+    std::shared_ptr<void> tells(nullptr, [&](void*) { read.set_value(); });
+    while (auto* part = co_await parts.next()) co_yield *part;
+  };
+  auto items = runtime.run(from(test::up_to(4)) | map(map_two, {.concurrency = 1}) |
+                           flat_map(split_none, {.concurrency = 4}) | through(until_end));
+  auto now = [&] { return items.statistics().stages.at(2); };
+  split.wait_for(1);
+  come.wait_for(1);
+  items.stop();
+  read.get_future().wait();
+  come.open();
+  test::pause(1000);
+  split.open();
+  test::wait_until([&] { return !now().slowest.empty() && now().depth == 0; });
+  EXPECT_EQ(now().slowest.front().positions, lineage(0));
+  EXPECT_THROW(collect(items), error);
 }
 
 TEST(FlatMap, InAPathOfATeeIsWaitedFor) {

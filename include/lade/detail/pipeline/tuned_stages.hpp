@@ -16,11 +16,12 @@
 
 namespace lade::detail {
 
-// The interface of a stage whose setting may change while it works. Any thread may call set(),
-// which returns how many items the stage may hold then.
+// The interface of a stage whose setting may change while it works. slots_at(): how many items the
+// stage may hold with a setting. Any thread may call both.
 class tunable {
  public:
-  virtual std::size_t set(const tuner::setting& now) = 0;
+  virtual std::size_t slots_at(const tuner::setting& now) const noexcept = 0;
+  virtual void set(const tuner::setting& now) = 0;
 
  protected:
   ~tunable() = default;

@@ -103,6 +103,7 @@ class concurrent_flat_map final
   ~concurrent_flat_map() override {
     run_.run->tuned().close(*this);
     run_.run->stages().unwatch(*this);
+    counters_.depth.set(this, 0);
   }
 
   // Has the run adjust the number of items in flight, up to `concurrency`, while the stage works.
@@ -150,12 +151,15 @@ class concurrent_flat_map final
     return has_one_branch() ? concurrency : concurrency + 1;
   }
 
-  std::size_t set(const tuner::setting& now) override {
+  std::size_t slots_at(const tuner::setting& now) const noexcept override {
+    return slots_for(now.concurrency);
+  }
+  void set(const tuner::setting& now) override {
     room_.set_most(now.concurrency);
-    bound_shared();
-    const auto slots = slots_for(now.concurrency);
-    if (!has_one_branch()) branches_->bound(0, slots);
-    return slots;
+    if (has_one_branch())
+      bound_shared();
+    else
+      branches_->bound(0, slots_at(now));
   }
 
   std::size_t parts_queued() const noexcept {
@@ -164,7 +168,6 @@ class concurrent_flat_map final
 
   // Items in flight beyond the setting, which end, keep their slots in the shared branch.
   void bound_shared() {
-    if (!shared_) return;
     std::lock_guard lock(mutex_);
     const auto feeders = std::max(room_.most(), in_flight_.size());
     shared_->bound(feeders, feeders + parts_queued());
@@ -172,7 +175,7 @@ class concurrent_flat_map final
 
   void release() {
     room_.release();
-    if (room_.most() < concurrency_) bound_shared();
+    if (has_one_branch() && room_.most() < concurrency_) bound_shared();
   }
 
   // Up to `queued` items that are not in the trace.
@@ -215,13 +218,16 @@ class concurrent_flat_map final
   };
   using worker = typename std::list<split_worker>::iterator;
 
-  // The record of an item. `by`: the worker, until the item has been split.
+  // The record of an item. `by`: the worker, until the item has been split. is_read: in input
+  // order, whether its branch has been read. A stop closes branches, so it may be read before it is
+  // done.
   struct split_item {
     void take(const In& item, const lineage& positions, std::size_t as, worker with) {
       name.keep(item);
       origin = positions;
       number = as;
       doing = item_overview::doing::waits_for_worker;
+      is_read = false;
       by = with;
       by->claim.set_item(as);
     }
@@ -236,6 +242,7 @@ class concurrent_flat_map final
     kept_name<In> name;
     lineage origin;
     std::size_t number = 0;
+    bool is_read = false;
     std::atomic<item_overview::doing> doing = item_overview::doing::works;
     std::atomic<clock::time_point> since = clock::time_point();
     worker by;
@@ -422,17 +429,19 @@ class concurrent_flat_map final
       std::lock_guard lock(mutex_);
       idle_workers_.splice(idle_workers_.end(), workers_, taken->by);
       taken->doing = item_overview::doing::done;
-      if (has_one_branch()) idle_.splice(idle_.end(), in_flight_, taken);
+      if (has_one_branch() || taken->is_read) idle_.splice(idle_.end(), in_flight_, taken);
       record_levels();
       record_wanted();
     }
     if (has_one_branch()) run_.run->runtime().memory().reconsider();
   }
 
-  // In input order: the branch of the first item in flight has been read.
+  // In input order: the branch of the first unread item has been read.
   void end_branch() {
     std::lock_guard lock(mutex_);
-    idle_.splice(idle_.end(), in_flight_, in_flight_.begin());
+    auto read = std::ranges::find(in_flight_, false, &split_item::is_read);
+    read->is_read = true;
+    if (read->doing == item_overview::doing::done) idle_.splice(idle_.end(), in_flight_, read);
     counters_.depth.set(this, in_flight_.size());
   }
 
@@ -493,12 +502,13 @@ class concurrent_flat_map final
     std::lock_guard lock(mutex_);
     const auto concurrency = room_.most();
     const auto slots = slots_for(concurrency);
+    const auto idle = concurrency - std::min(workers_.size(), concurrency);
     std::vector<item_overview> items;
     for (auto& each : in_flight_) items.push_back(each.overview());
     return to_string(counters_.name(),
                      {.slots = slots,
-                      .free = slots - std::min(in_flight_.size(), slots),
-                      .idle_workers = concurrency - std::min(workers_.size(), concurrency),
+                      .free = std::min(slots - std::min(in_flight_.size(), slots), idle),
+                      .idle_workers = idle,
                       .feeder = feeder_,
                       .wanted = wanted_,
                       .items = std::move(items)},

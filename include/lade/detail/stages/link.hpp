@@ -156,9 +156,7 @@ class link_base : public std::enable_shared_from_this<link_base> {
   void compute_on(executor& home) noexcept { context_.home = &home; }
 
   // For a link without workers whose stage is tuned itself: see slot_ring::bound().
-  std::size_t bound(std::size_t working, std::size_t held) noexcept {
-    return ring_.bound(working, held);
-  }
+  void bound(std::size_t working, std::size_t held) noexcept { ring_.bound(working, held); }
 
   class sink;
 
@@ -274,7 +272,8 @@ class link_base : public std::enable_shared_from_this<link_base> {
     ~tuning();
 
    private:
-    std::size_t set(const tuner::setting& now) override;
+    std::size_t slots_at(const tuner::setting& now) const noexcept override;
+    void set(const tuner::setting& now) override;
 
     link_base& link_;
   };

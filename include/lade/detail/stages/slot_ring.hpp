@@ -166,8 +166,8 @@ class slot_ring {
 
   // Limits how many items are worked on (`working`) and held (`held`) at a time, within the numbers
   // of workers and slots; in a ring with several feeders, these are what works. Items in flight
-  // beyond the limit are finished. Returns the number of items that may be held. Any thread.
-  std::size_t bound(std::size_t working, std::size_t held) noexcept;
+  // beyond the limit are finished. Any thread.
+  void bound(std::size_t working, std::size_t held) noexcept;
 
   // Ends all waits, now and later. Any thread.
   void close() noexcept;
