@@ -364,7 +364,7 @@ TEST(FlatMap, AStallReportNamesTheItemsThatWaitForAnEarlierOne) {
 TEST(FlatMap, AnItemThatIsSplitDuringAStopKeepsItsRecord) {
   runtime runtime({.threads = 4});
   gate split, come;
-  std::promise<void> read;
+  std::promise<void> reads, read;
   auto map_two = [&](int i) {
     if (i == 2) come.pass();
     return i;
@@ -373,8 +373,9 @@ TEST(FlatMap, AnItemThatIsSplitDuringAStopKeepsItsRecord) {
     if (i == 0) split.pass();
     return ints();
   };
-  auto until_end = [&read](async_generator<int> parts) -> async_generator<int> {
+  auto until_end = [&reads, &read](async_generator<int> parts) -> async_generator<int> {
     std::shared_ptr<void> tells(nullptr, [&](void*) { read.set_value(); });
+    reads.set_value();
     while (auto* part = co_await parts.next()) co_yield *part;
   };
   auto items = runtime.run(from(test::up_to(4)) | map(map_two, {.concurrency = 1}) |
@@ -382,6 +383,7 @@ TEST(FlatMap, AnItemThatIsSplitDuringAStopKeepsItsRecord) {
   auto now = [&] { return items.statistics().stages.at(2); };
   split.wait_for(1);
   come.wait_for(1);
+  reads.get_future().wait();
   items.stop();
   read.get_future().wait();
   come.open();
