@@ -40,9 +40,11 @@ struct flat_map_options {
   //   requests an item, without a queue.
   unsigned concurrency = 1;
 
-  // How many parts may wait for the next stage, up to 1,048,576; 0 counts as 1. In input order, so
-  // many of each item: its queue is allocated with the item, so a large number slows items of few
-  // parts. In completion order, so many of all items together, and one of each item in flight.
+  // The number of parts that may wait for the next stage, up to 1,048,576; 0 counts as 1.
+  // - In input order, the number for each item. Its queue is allocated when the item is taken, so a
+  //   large number slows items of few parts.
+  // - In completion order, the number for all items together. Each item in flight may hold one part
+  //   more.
   std::size_t buffer = 16;
 
   // The limit in bytes of the parts of each item that wait for the next stage, as for

@@ -71,7 +71,7 @@ struct from_shards_options {
   // Number of open shards, 1 to 1,048,576. With 1, shards are read on the thread of the next stage.
   // With more, a coroutine on the CPU pool reads each shard ahead of its turn, by up to `buffer`
   // items (at most 1,048,576; 0 counts as 1) and two more. The order of the items is the same, and
-  // so are the checkpoints.
+  // so are the checkpoints. `automatic` is refused.
   unsigned concurrency = 1;
   std::size_t buffer = 16;
 

@@ -62,7 +62,7 @@ struct stage_statistics {
   // holds in errors, failures, hooks and traces.
   std::string name;
   unsigned workers = 0;                  // number of workers; 0 for a stage without workers
-  unsigned most_workers = 0;             // if the run searches for `workers`: tune.most; else 0
+  unsigned most_workers = 0;             // limit of a search for `workers`; 0: they are fixed
   unsigned own_threads = 0;              // threads of its dedicated pool; 0 without one
   unsigned shared_threads = 0;           // runtime threads shared by automatic stages; else 0
   bool on_reactor = false;               // whether its workers wait rather than compute

@@ -234,14 +234,19 @@ static slow_items slow_items_of(const stage_statistics& stage) {
   return slow;
 }
 
-// A stage that is blocked on output while the next stage waits for it: its slots are full of
-// finished items that wait for a slow one. Null if there is none.
+static bool is_often(nanoseconds time, const run_statistics& run) {
+  return share(time, run.elapsed) > 0.25;
+}
+
+// Whether a stage is blocked on output while the next stage is starved.
+static bool is_held_up(const stage_statistics& stage, const run_statistics& run) {
+  return stage.workers > 0 && is_often(stage.output_wait, run) && is_often(stage.next_starved, run);
+}
+
+// A stage whose slots are full of finished items that wait for a slow one. Null if there is none.
 static const stage_statistics* held_up_by_slow_items(const run_statistics& run) {
-  auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
   for (auto& stage : run.stages)
-    if (stage.workers > 0 && often(stage.output_wait) && often(stage.next_starved) &&
-        often(slow_items_of(stage).together))
-      return &stage;
+    if (is_held_up(stage, run) && is_often(slow_items_of(stage).together, run)) return &stage;
   return nullptr;
 }
 
@@ -255,15 +260,11 @@ static std::string limited_by_slow_items(const stage_statistics& stage, const ru
       short_time(stage.p50), percent(share(stage.next_starved, run.elapsed)), stage.name);
 }
 
-// A flat_map in input order that is blocked on output while the next stage waits for it: the parts
-// of later items fill their queues, and those of the item that is read come slowly. Null if there
-// is none.
+// A flat_map in input order whose queues are full of the parts of later items, while the item that
+// is read yields slowly. Null if there is none.
 static const stage_statistics* held_up_by_order(const run_statistics& run) {
-  auto often = [&](nanoseconds time) { return share(time, run.elapsed) > 0.25; };
   for (auto& stage : run.stages)
-    if (stage.workers > 0 && stage.out > stage.in && often(stage.output_wait) &&
-        often(stage.next_starved))
-      return &stage;
+    if (is_held_up(stage, run) && stage.out > stage.in) return &stage;
   return nullptr;
 }
 

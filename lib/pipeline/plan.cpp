@@ -126,7 +126,9 @@ void plan::require_last(const planned_node& place) {
   const auto& name = place.node->facts().effect_name_;
   if (const auto* mixes = place.rules.mixes_parts)
     refuse(place, fmt::format("{} is before {}: put it last", name, *mixes));
-  if (place.rules.parts_behind || place.rules.count_changes_behind || place.rules.in_path)
+  if (place.rules.in_path)
+    refuse(place, name + " is in a path: its steps are not those of the consumer");
+  else if (place.rules.parts_behind || place.rules.count_changes_behind)
     refuse(place, name +
                       " is before a stage that groups, splits, reorders or drops items, or skips "
                       "failures: its steps are not those of the consumer");

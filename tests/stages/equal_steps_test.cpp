@@ -359,6 +359,14 @@ TEST(EqualSteps, HasNoStateBeforeStagesThatDropSteps) {
               ThrowsMessage<error>(HasSubstr("equal_steps is before a stage that groups, splits")));
 }
 
+TEST(EqualSteps, HasNoStateInAPath) {
+  runtime runtime({.threads = 1});
+  auto same = [](int item) { return item; };
+  auto items = runtime.run(from(up_to(24)) | tee(chain(equal_steps({.steps = 24})), map(same)));
+  take_some(items, 1);
+  EXPECT_THAT([&] { items.state(); }, ThrowsMessage<error>(HasSubstr("equal_steps is in a path")));
+}
+
 TEST(EqualSteps, HasNoStateBeforePathsThatDropSteps) {
   runtime runtime({.threads = 1});
   auto odd = [](const step_of<int>& step) { return *step % 2 == 1; };

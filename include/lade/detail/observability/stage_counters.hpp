@@ -268,9 +268,9 @@ class stage_counters {
   const std::uint64_t number;  // from 1; unique in the process
   const unsigned distance;     // from the end of the plan; the last stage: 1
 
-  std::atomic<unsigned> workers = 0;   // as in `resources`, or fewer while being tuned
-  std::atomic<std::size_t> slots = 0;  // the same
-  std::atomic<unsigned> most_workers = 0;
+  std::atomic<unsigned> workers = 0;       // as in `resources`, or fewer while being tuned
+  std::atomic<std::size_t> slots = 0;      // the same
+  std::atomic<unsigned> most_workers = 0;  // as in stage_statistics
   stage_workers resources;
   unsigned inputs = 1;
   std::string groups;  // "of 8": size of its groups, if a later stage splits them

@@ -11,13 +11,13 @@
 
 namespace lade::detail {
 
-// Up to most() permits. If more are in use after set_most(), as many of those that are released are
-// withdrawn. Any thread.
+// At most most() permits. If set_most() leaves fewer permits than are in use, released permits are
+// withdrawn until the number fits. Any thread may call all functions.
 class permits {
  public:
   explicit permits(std::size_t most) noexcept : most_(most), free_(most) {}
 
-  // As in semaphore.
+  // See semaphore.
   bool try_acquire() { return free_.try_acquire(); }
   [[nodiscard]] semaphore::awaiter acquire() noexcept { return free_.acquire(); }
 
