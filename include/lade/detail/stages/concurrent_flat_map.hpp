@@ -336,8 +336,8 @@ class concurrent_flat_map final
       increment(stage_->counters_.in);
       const bool is_shared = stage_->shared_ != nullptr;
       auto to = is_shared ? stage_->shared_ : stage_->open_branch();
-      if (is_shared) to->expect_input();
       may_split_->begin(*static_cast<In*>(item), origin);
+      if (is_shared) to->expect_input();  // start_parts() ends it, also if it throws
       start_parts(*to, std::move(*may_split_), std::move(*static_cast<In*>(item)), origin);
       return is_shared ? std::nullopt : branches_.put(&to, {});
     }
@@ -445,9 +445,13 @@ class concurrent_flat_map final
     counters_.depth.set(this, in_flight_.size());
   }
 
-  void record_levels() {
+  // A level that cannot be added for lack of memory is missing in the trace.
+  void record_levels() noexcept {
     counters_.depth.set(this, in_flight_.size());
-    if (trace_) trace_->add_levels(counters_.name(), {{"working", workers_.size()}});
+    if (!trace_) return;
+    try {
+      trace_->add_levels(counters_.name(), {{"working", workers_.size()}});
+    } catch (const std::exception&) {}
   }
 
   // In completion order, when deliver() has taken the shared branch: it waits in that one from now
